@@ -1,0 +1,88 @@
+// Package quant holds the block layouts of quantised weights: their names,
+// sizes, reference decoding and encoding. It imports nothing of the project.
+// Read Type first.
+package quant
+
+import "fmt"
+
+// Type is the storage type of a tensor. The values are ggml's type numbers as
+// they stand in GGUF files (github.com/ggml-org/ggml, docs/gguf.md), so that a
+// file's number is a Type without a table.
+type Type uint32
+
+// The types of ggml by their numbers. Numbers that ggml removed are absent.
+const (
+	F32     Type = 0
+	F16     Type = 1
+	Q4_0    Type = 2
+	Q4_1    Type = 3
+	Q5_0    Type = 6
+	Q5_1    Type = 7
+	Q8_0    Type = 8
+	Q8_1    Type = 9
+	Q2_K    Type = 10
+	Q3_K    Type = 11
+	Q4_K    Type = 12
+	Q5_K    Type = 13
+	Q6_K    Type = 14
+	Q8_K    Type = 15
+	IQ2_XXS Type = 16
+	IQ2_XS  Type = 17
+	IQ3_XXS Type = 18
+	IQ1_S   Type = 19
+	IQ4_NL  Type = 20
+	IQ3_S   Type = 21
+	IQ2_S   Type = 22
+	IQ4_XS  Type = 23
+	I8      Type = 24
+	I16     Type = 25
+	I32     Type = 26
+	I64     Type = 27
+	F64     Type = 28
+	IQ1_M   Type = 29
+	BF16    Type = 30
+	TQ1_0   Type = 34
+	TQ2_0   Type = 35
+	MXFP4   Type = 39
+)
+
+// Layout says how a type stores a row: Block consecutive values take Bytes bytes.
+type Layout struct {
+	Name  string
+	Block int // values a block
+	Bytes int // bytes a block
+}
+
+var layouts = map[Type]Layout{
+	F32: {"F32", 1, 4}, F16: {"F16", 1, 2}, BF16: {"BF16", 1, 2}, F64: {"F64", 1, 8},
+	I8: {"I8", 1, 1}, I16: {"I16", 1, 2}, I32: {"I32", 1, 4}, I64: {"I64", 1, 8},
+	Q4_0: {"Q4_0", 32, 18}, Q4_1: {"Q4_1", 32, 20}, Q5_0: {"Q5_0", 32, 22}, Q5_1: {"Q5_1", 32, 24},
+	Q8_0: {"Q8_0", 32, 34}, Q8_1: {"Q8_1", 32, 36},
+	Q2_K: {"Q2_K", 256, 84}, Q3_K: {"Q3_K", 256, 110}, Q4_K: {"Q4_K", 256, 144}, Q5_K: {"Q5_K", 256, 176},
+	Q6_K: {"Q6_K", 256, 210}, Q8_K: {"Q8_K", 256, 292},
+	IQ2_XXS: {"IQ2_XXS", 256, 66}, IQ2_XS: {"IQ2_XS", 256, 74}, IQ3_XXS: {"IQ3_XXS", 256, 98},
+	IQ1_S: {"IQ1_S", 256, 50}, IQ4_NL: {"IQ4_NL", 32, 18}, IQ3_S: {"IQ3_S", 256, 110}, IQ2_S: {"IQ2_S", 256, 82},
+	IQ4_XS: {"IQ4_XS", 256, 136}, IQ1_M: {"IQ1_M", 256, 56},
+	TQ1_0: {"TQ1_0", 256, 54}, TQ2_0: {"TQ2_0", 256, 66}, MXFP4: {"MXFP4", 32, 17},
+}
+
+// Layout returns the layout of t; ok is false for a number that ggml does not define.
+func (t Type) Layout() (l Layout, ok bool) { l, ok = layouts[t]; return }
+
+// String is ggml's name of the type, such as "Q4_K".
+func (t Type) String() string {
+	if l, ok := layouts[t]; ok {
+		return l.Name
+	}
+	return fmt.Sprintf("type %d", uint32(t))
+}
+
+// RowBytes is the number of bytes of a row of n values. ok is false when the
+// type is unknown or n is not a multiple of its block.
+func (t Type) RowBytes(n int) (bytes int, ok bool) {
+	l, ok := layouts[t]
+	if !ok || n < 0 || n%l.Block != 0 {
+		return 0, false
+	}
+	return n / l.Block * l.Bytes, true
+}
