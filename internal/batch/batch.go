@@ -1,0 +1,44 @@
+// Package batch holds what one step of the engine gives to a device: tokens,
+// positions, sequences and the rows whose logits are wanted. It imports
+// nothing of the project. Read Batch first.
+package batch
+
+// BlockTokens is the number of token positions of a key/value block.
+const BlockTokens = 16
+
+// Batch is one step: rows of several sequences, flat. It is reused from step
+// to step and owned by the caller; devices only read it.
+type Batch struct {
+	Tokens []int32 // token id of each row
+	Pos    []int32 // absolute position of each row
+	Seqs   []Seq   // in order of their rows; together they cover all rows
+	Out    []int32 // rows whose logits are wanted, ascending
+}
+
+// Seq is the part of one sequence in a batch.
+type Seq struct {
+	ID     int32  // identifies the sequence between steps
+	Row    int32  // first row
+	N      int32  // number of rows
+	Start  int32  // absolute position of the first row
+	Length int32  // number of tokens that choose a length-dependent rotary table (the request's prompt)
+	Spans  []Span // blocks that hold positions 0 … Start+N−1, ascending
+}
+
+// Span says that a block holds the keys and values of N positions from Pos on,
+// each in slot position mod BlockTokens. A span never crosses a multiple of
+// BlockTokens; two spans may share one tile of positions (a shared prompt that
+// ends inside a tile, and the answer that goes on).
+type Span struct {
+	Block int32
+	Pos   int32
+	N     int32
+}
+
+// Reset empties the batch and keeps its memory.
+func (b *Batch) Reset() {
+	b.Tokens, b.Pos, b.Seqs, b.Out = b.Tokens[:0], b.Pos[:0], b.Seqs[:0], b.Out[:0]
+}
+
+// Rows is the number of rows.
+func (b *Batch) Rows() int { return len(b.Tokens) }

@@ -1,0 +1,89 @@
+package graph
+
+import "fmt"
+
+// Weight is an expression over stored tensors, evaluated once at load. Row
+// operations keep the storage type; the others need an unquantised type.
+type Weight struct {
+	Op    WeightOp
+	Name  string // WTensor: name in the file
+	Args  []*Weight
+	Shape []int
+	Axis  int     // concat, slice, stack
+	From  int     // slice
+	To    int     // slice
+	Step  int     // slice
+	Perm  []int   // transpose: output dimension i is input dimension Perm[i]; permute: output index i along Axis is input index Perm[i]
+	A, B  float64 // affine: A·w + B
+	F     string  // map: exp, neg_exp, softplus, …
+	Data  []float64
+	Line  Line
+}
+
+// WeightOp names an operation on stored tensors.
+type WeightOp string
+
+const (
+	WTensor    WeightOp = "tensor"
+	WConcat    WeightOp = "concat"
+	WStack     WeightOp = "stack"   // new leading dimension
+	WSlice     WeightOp = "slice"   // along Axis
+	WReshape   WeightOp = "reshape" // keeps rows when the last dimension is kept
+	WTranspose WeightOp = "transpose"
+	WPermute   WeightOp = "permute" // indices along Axis
+	WAffine    WeightOp = "affine"
+	WMap       WeightOp = "map"
+	WMXFP4     WeightOp = "mxfp4" // args blocks u8 [.., n, 16], scales u8 [.., n] → [.., 32n], type MXFP4
+	WConst     WeightOp = "const"
+)
+
+// Rows is the product of all dimensions but the last.
+func (w *Weight) Rows() int {
+	if len(w.Shape) == 0 {
+		return 1
+	}
+	return Product(w.Shape[:len(w.Shape)-1])
+}
+
+// Cols is the last dimension.
+func (w *Weight) Cols() int {
+	if len(w.Shape) == 0 {
+		return 1
+	}
+	return w.Shape[len(w.Shape)-1]
+}
+
+// Tensors appends the names of all stored tensors that w reads.
+func (w *Weight) Tensors(names []string) []string {
+	if w == nil {
+		return names
+	}
+	if w.Op == WTensor {
+		return append(names, w.Name)
+	}
+	for _, a := range w.Args {
+		names = a.Tensors(names)
+	}
+	return names
+}
+
+// String shows the expression, for messages and explain.
+func (w *Weight) String() string {
+	if w == nil {
+		return "none"
+	}
+	switch w.Op {
+	case WTensor:
+		return w.Name
+	case WSlice:
+		return fmt.Sprintf("%v[%d: %d:%d:%d]", w.Args[0], w.Axis, w.From, w.To, w.Step)
+	}
+	s := string(w.Op) + "("
+	for i, a := range w.Args {
+		if i > 0 {
+			s += ", "
+		}
+		s += a.String()
+	}
+	return s + ")"
+}
