@@ -3,7 +3,11 @@
 // Read Type first.
 package quant
 
-import "fmt"
+import (
+	"fmt"
+	"math"
+	"strings"
+)
 
 // Type is the storage type of a tensor. The values are ggml's type numbers as
 // they stand in GGUF files (github.com/ggml-org/ggml, docs/gguf.md), so that a
@@ -44,6 +48,21 @@ const (
 	TQ1_0   Type = 34
 	TQ2_0   Type = 35
 	MXFP4   Type = 39
+	NVFP4   Type = 40
+	Q1_0    Type = 41
+)
+
+// Types that ggml has no number for but other formats store. They never stand
+// in a GGUF file: their numbers start above every 16-bit type number.
+const (
+	U8 Type = 1<<16 + iota
+	U16
+	U32
+	U64
+	Bool    // one byte, 0 or 1
+	F8_E4M3 // 4 bits of exponent, 3 of mantissa, no infinity
+	F8_E5M2
+	F8_E8M0 // a power of two, the scale of microscaling blocks
 )
 
 // Layout says how a type stores a row: Block consecutive values take Bytes bytes.
@@ -64,6 +83,22 @@ var layouts = map[Type]Layout{
 	IQ1_S: {"IQ1_S", 256, 50}, IQ4_NL: {"IQ4_NL", 32, 18}, IQ3_S: {"IQ3_S", 256, 110}, IQ2_S: {"IQ2_S", 256, 82},
 	IQ4_XS: {"IQ4_XS", 256, 136}, IQ1_M: {"IQ1_M", 256, 56},
 	TQ1_0: {"TQ1_0", 256, 54}, TQ2_0: {"TQ2_0", 256, 66}, MXFP4: {"MXFP4", 32, 17},
+	NVFP4: {"NVFP4", 64, 36}, Q1_0: {"Q1_0", 128, 18},
+	U8: {"U8", 1, 1}, U16: {"U16", 1, 2}, U32: {"U32", 1, 4}, U64: {"U64", 1, 8}, Bool: {"BOOL", 1, 1},
+	F8_E4M3: {"F8_E4M3", 1, 1}, F8_E5M2: {"F8_E5M2", 1, 1}, F8_E8M0: {"F8_E8M0", 1, 1},
+}
+
+// GGML reports whether t is one of ggml's own type numbers.
+func (t Type) GGML() bool { _, ok := layouts[t]; return ok && t < U8 }
+
+// ParseType finds the type by its name as String writes it, in any case.
+func ParseType(name string) (t Type, ok bool) {
+	for t, l := range layouts {
+		if strings.EqualFold(l.Name, name) {
+			return t, true
+		}
+	}
+	return 0, false
 }
 
 // Layout returns the layout of t; ok is false for a number that ggml does not define.
@@ -78,10 +113,13 @@ func (t Type) String() string {
 }
 
 // RowBytes is the number of bytes of a row of n values. ok is false when the
-// type is unknown or n is not a multiple of its block.
+// type is unknown, n is not a multiple of its block, or the result is no int.
 func (t Type) RowBytes(n int) (bytes int, ok bool) {
 	l, ok := layouts[t]
 	if !ok || n < 0 || n%l.Block != 0 {
+		return 0, false
+	}
+	if n/l.Block > math.MaxInt/l.Bytes {
 		return 0, false
 	}
 	return n / l.Block * l.Bytes, true
