@@ -267,10 +267,10 @@ type RouteAttr struct {
 // Weights are [E, I, h] and Down [E, h, I]; biases [E, I] and [E, h] or nil.
 // In: x, route.
 type ExpertsAttr struct {
-	Experts                   int
-	Gate, Up, Down            *Weight
+	Experts                    int
+	Gate, Up, Down             *Weight
 	GateBias, UpBias, DownBias *Weight
-	Act                       string  // a UnaryFuncs name, or "swiglu_clamp": (min(max(u,−L),L)+1)·g·sigmoid(Alpha·g) with g=min(gate,L)
-	Alpha, Limit              float64 // swiglu_clamp; with another Act, Limit > 0 clamps gate from above and up to ±Limit
-	WeightInput               bool    // multiply x by w_j before the expert, not its output
+	Act                        string  // a UnaryFuncs name, or "swiglu_clamp": (min(max(u,−L),L)+1)·g·sigmoid(Alpha·g) with g=min(gate,L)
+	Alpha, Limit               float64 // swiglu_clamp; with another Act, Limit > 0 clamps gate from above and up to ±Limit
+	WeightInput                bool    // multiply x by w_j before the expert, not its output
 }
