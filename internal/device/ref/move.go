@@ -1,0 +1,99 @@
+package ref
+
+import (
+	"fmt"
+
+	"github.com/inferflow/inferflow/internal/graph"
+)
+
+// move evaluates the operations that only place values.
+func (m *Machine) move(n *graph.Node, in []*Value, out *Value) error {
+	shape := m.Graph.Nodes[n.In[0]].Shape
+	switch n.Op {
+	case graph.OpTranspose:
+		place(permutation(shape, n.Attr.(*graph.TransposeAttr).Perm), in[0], out)
+	case graph.OpSlice:
+		a := n.Attr.(*graph.SliceAttr)
+		place(sliced(shape, a), in[0], out)
+	case graph.OpConcat:
+		m.concat(n, in, out)
+	case graph.OpGather:
+		return gather(in[0], in[1], out)
+	}
+	return nil
+}
+
+func place(idx []int, x, out *Value) {
+	for t := 0; t < out.Rows; t++ {
+		xr, yr := x.Row(t), out.Row(t)
+		for i, k := range idx {
+			yr[i] = xr[k]
+		}
+	}
+}
+
+func strides(shape []int) []int {
+	st := make([]int, len(shape))
+	n := 1
+	for i := len(shape) - 1; i >= 0; i-- {
+		st[i] = n
+		n *= shape[i]
+	}
+	return st
+}
+
+func permutation(shape, perm []int) []int {
+	st := strides(shape)
+	idx := make([]int, graph.Product(shape))
+	for i := range idx {
+		r, k := i, 0
+		for d := len(perm) - 1; d >= 0; d-- {
+			k += r % shape[perm[d]] * st[perm[d]]
+			r /= shape[perm[d]]
+		}
+		idx[i] = k
+	}
+	return idx
+}
+
+func sliced(shape []int, a *graph.SliceAttr) []int {
+	inner := strides(shape)[a.Axis]
+	outer := graph.Product(shape[:a.Axis])
+	var idx []int
+	for o := 0; o < outer; o++ {
+		for i := a.From; i < a.To; i += a.Step {
+			for k := 0; k < inner; k++ {
+				idx = append(idx, (o*shape[a.Axis]+i)*inner+k)
+			}
+		}
+	}
+	return idx
+}
+
+func (m *Machine) concat(n *graph.Node, in []*Value, out *Value) {
+	axis := n.Attr.(*graph.ConcatAttr).Axis
+	outer := graph.Product(n.Shape[:axis])
+	for t := 0; t < out.Rows; t++ {
+		y, at := out.Row(t), 0
+		for o := 0; o < outer; o++ {
+			for _, v := range in {
+				w := v.Width / outer
+				at += copy(y[at:], v.Row(t)[o*w:(o+1)*w])
+			}
+		}
+	}
+}
+
+func gather(x, idx, out *Value) error {
+	for t := 0; t < out.Rows; t++ {
+		xr, ir, yr := x.Row(t), idx.Row(t), out.Row(t)
+		for i := range yr {
+			k := int(ir[i])
+			if k < 0 || k >= len(xr) {
+				return fmt.Errorf("gather: index %d is outside 0 … %d", k, len(xr)-1)
+			}
+			yr[i] = xr[k]
+		}
+	}
+	return nil
+}

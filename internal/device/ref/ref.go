@@ -1,0 +1,200 @@
+// Package ref runs a traced graph as it stands, unfused, in float32 with sums
+// in float64: the meaning that every other device is held against. It must
+// never import the compiler or other devices. Read Machine first.
+package ref
+
+import (
+	"fmt"
+	"runtime"
+	"sync"
+
+	"github.com/inferflow/inferflow/internal/batch"
+	"github.com/inferflow/inferflow/internal/graph"
+	"github.com/inferflow/inferflow/internal/weight"
+)
+
+// Value is the result of a node for all rows of a batch: Rows × Width float32,
+// row after row. Idx holds the chosen experts of a route, k a row.
+type Value struct {
+	Rows, Width int
+	Data        []float32
+	Idx         []int32
+}
+
+// Row returns row i; a value with a single constant row gives it for every i.
+func (v *Value) Row(i int) []float32 {
+	if v.Rows == 1 {
+		i = 0
+	}
+	return v.Data[i*v.Width : (i+1)*v.Width]
+}
+
+// Machine evaluates the nodes of one graph. It is not safe for concurrent use.
+type Machine struct {
+	Graph *graph.Graph
+	src   weight.Source
+
+	mu      sync.Mutex
+	rows    map[*graph.Weight]*weight.Rows
+	vectors map[*graph.Weight][]float32
+	state   map[int32]*sequence
+	Threads int
+}
+
+// New makes a machine for g with the tensors of src.
+func New(g *graph.Graph, src weight.Source) *Machine {
+	return &Machine{Graph: g, src: src, Threads: runtime.NumCPU(), rows: map[*graph.Weight]*weight.Rows{},
+		vectors: map[*graph.Weight][]float32{}, state: map[int32]*sequence{}}
+}
+
+// Forget drops what the machine keeps of a sequence.
+func (m *Machine) Forget(seq int32) { delete(m.state, seq) }
+
+// Run evaluates the graph for the rows of b and returns the first output for
+// the rows in b.Out: [len(Out)][width]. Keys and values of earlier calls with
+// the same sequence id are kept by the machine; the spans of b are not read.
+func (m *Machine) Run(b *batch.Batch) ([][]float32, error) {
+	all, err := m.Trace(b, nil)
+	if err != nil {
+		return nil, err
+	}
+	v := all[m.Graph.Outputs[0].Node]
+	out := make([][]float32, len(b.Out))
+	for i, r := range b.Out {
+		out[i] = v.Row(int(r))
+	}
+	return out, nil
+}
+
+// Trace evaluates the graph and calls visit, if not nil, with each node's value.
+func (m *Machine) Trace(b *batch.Batch, visit func(*graph.Node, *Value)) ([]*Value, error) {
+	last := m.lastUse()
+	vals := make([]*Value, len(m.Graph.Nodes))
+	for i, n := range m.Graph.Nodes {
+		in := make([]*Value, len(n.In))
+		for k, id := range n.In {
+			in[k] = vals[id]
+		}
+		v, err := m.Eval(n, in, b)
+		if err != nil {
+			return nil, fmt.Errorf("ref: %s (%s, line %s): %w", n.Op, n.Name, n.Line, err)
+		}
+		vals[i] = v
+		if visit != nil {
+			visit(n, v)
+		}
+		for _, id := range n.In {
+			if last[id] == i {
+				vals[id] = nil
+			}
+		}
+	}
+	return vals, nil
+}
+
+// lastUse gives for each node the last node that reads it; outputs stay.
+func (m *Machine) lastUse() []int {
+	last := make([]int, len(m.Graph.Nodes))
+	for i, n := range m.Graph.Nodes {
+		for _, id := range n.In {
+			last[id] = i
+		}
+	}
+	for _, o := range m.Graph.Outputs {
+		last[o.Node] = len(m.Graph.Nodes)
+	}
+	return last
+}
+
+// Eval computes one node from its inputs. Attention and other nodes with a
+// cache use the machine's own state of each sequence.
+func (m *Machine) Eval(n *graph.Node, in []*Value, b *batch.Batch) (*Value, error) {
+	rows := b.Rows()
+	if n.Rows == graph.RowsConst {
+		rows = 1
+	}
+	out := &Value{Rows: rows, Width: n.Width()}
+	if n.Op != graph.OpReshape {
+		out.Data = make([]float32, rows*out.Width)
+	}
+	switch n.Op {
+	case graph.OpTokens:
+		for i, t := range b.Tokens {
+			out.Data[i] = float32(t)
+		}
+	case graph.OpPositions:
+		for i, p := range b.Pos {
+			out.Data[i] = float32(int(p) + n.Attr.(*graph.PositionsAttr).Offset)
+		}
+	case graph.OpReshape:
+		out.Data = in[0].Data
+		out.Rows = in[0].Rows
+	default:
+		return out, m.compute(n, in, b, out)
+	}
+	return out, nil
+}
+
+func (m *Machine) compute(n *graph.Node, in []*Value, b *batch.Batch, out *Value) error {
+	switch n.Op {
+	case graph.OpParam:
+		v, err := m.vector(n.Attr.(*graph.ParamAttr).W)
+		copy(out.Data, v)
+		return err
+	case graph.OpConst:
+		for i, v := range n.Attr.(*graph.ConstAttr).Values {
+			out.Data[i] = float32(v)
+		}
+		return nil
+	case graph.OpEmbed:
+		return m.embed(n.Attr.(*graph.EmbedAttr), in[0], out)
+	case graph.OpLinear:
+		return m.linear(n.Attr.(*graph.LinearAttr), in[0], out)
+	case graph.OpNorm:
+		return m.norm(n, n.Attr.(*graph.NormAttr), in[0], out)
+	case graph.OpUnary:
+		return unary(n.Attr.(*graph.UnaryAttr), in[0], out)
+	case graph.OpBinary, graph.OpWhere:
+		return m.broadcast(n, in, out)
+	case graph.OpReduce, graph.OpSoftmax:
+		return m.reduce(n, in[0], out)
+	case graph.OpTranspose, graph.OpSlice, graph.OpConcat, graph.OpGather:
+		return m.move(n, in, out)
+	case graph.OpRope:
+		return m.rope(n, in[0], b, out)
+	case graph.OpAttention:
+		return m.attention(n, in, b, out)
+	case graph.OpRoute:
+		return m.route(n.Attr.(*graph.RouteAttr), in[0], out)
+	case graph.OpExperts:
+		return m.experts(n.Attr.(*graph.ExpertsAttr), in, out)
+	}
+	return fmt.Errorf("unknown operation %q", n.Op)
+}
+
+func (m *Machine) weight(w *graph.Weight) (*weight.Rows, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if r := m.rows[w]; r != nil {
+		return r, nil
+	}
+	r, err := weight.Resolve(m.src, w)
+	if err == nil {
+		m.rows[w] = r
+	}
+	return r, err
+}
+
+func (m *Machine) vector(w *graph.Weight) ([]float32, error) {
+	if w == nil {
+		return nil, nil
+	}
+	if v, ok := m.vectors[w]; ok {
+		return v, nil
+	}
+	v, err := weight.Vector(m.src, w)
+	if err == nil {
+		m.vectors[w] = v
+	}
+	return v, err
+}
