@@ -1,0 +1,142 @@
+package sys
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"os"
+	"sync"
+)
+
+// Errors of MapFile and Mapping that callers branch on.
+var (
+	ErrEmptyFile  = errors.New("file is empty")
+	ErrNotRegular = errors.New("not a regular file")
+	ErrClosed     = errors.New("already closed")
+)
+
+// Advice tells the operating system how a range of a mapping will be used. It
+// changes speed and memory, never contents.
+type Advice int
+
+const (
+	Sequential Advice = iota // will be read once, front to back
+	WillNeed                 // start reading it now
+	DontNeed                 // its pages may be dropped; reading brings them back
+)
+
+// Mapping is a file mapped read-only. Its bytes belong to the mapping: they must
+// not be written to and not be touched after Close. A file that somebody shortens
+// while it is mapped makes reads beyond the new end fail with a fault that Go
+// reports as a fatal error, so model files are to be replaced, not rewritten.
+type Mapping struct {
+	path   string
+	data   []byte
+	unmap  func([]byte) error
+	mu     sync.Mutex
+	closed bool
+}
+
+// MapFile maps the regular file at path read-only. Where the system has no memory
+// maps the file is read as a whole. Errors name the path and wrap ErrEmptyFile,
+// ErrNotRegular or the error of the system.
+func MapFile(path string) (*Mapping, error) {
+	// Stat comes before Open because opening a named pipe would wait for a writer.
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("sys: map: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("sys: map: %s: %w (mode %s)", path, ErrNotRegular, info.Mode())
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("sys: map: %w", err)
+	}
+	defer f.Close()
+	if info, err = f.Stat(); err != nil {
+		return nil, fmt.Errorf("sys: map: %w", err)
+	}
+	switch {
+	case !info.Mode().IsRegular():
+		return nil, fmt.Errorf("sys: map: %s: %w (mode %s)", path, ErrNotRegular, info.Mode())
+	case info.Size() == 0:
+		return nil, fmt.Errorf("sys: map: %s: %w", path, ErrEmptyFile)
+	case info.Size() > math.MaxInt:
+		return nil, fmt.Errorf("sys: map: %s: %d bytes do not fit this platform's address space", path, info.Size())
+	}
+	data, unmap, err := mapFile(f, int(info.Size()))
+	if err != nil {
+		return nil, fmt.Errorf("sys: map: %s: %d bytes: %w", path, info.Size(), err)
+	}
+	return &Mapping{path: path, data: data, unmap: unmap}, nil
+}
+
+// Bytes is the whole file; nil after Close.
+func (m *Mapping) Bytes() []byte {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.data
+}
+
+// Path is the name the file was opened by.
+func (m *Mapping) Path() string { return m.path }
+
+// Advise passes advice for bytes off to off+n. DontNeed is narrowed to the whole
+// pages of the range, so neighbours keep theirs; the others are widened. Systems
+// without such a call ignore it.
+func (m *Mapping) Advise(off, n int, a Advice) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return fmt.Errorf("sys: advise: %s: %w", m.path, ErrClosed)
+	}
+	if off < 0 || n < 0 || off > len(m.data) || n > len(m.data)-off {
+		return fmt.Errorf("sys: advise: %s: range %d+%d lies outside %d bytes", m.path, off, n, len(m.data))
+	}
+	lo, hi := pageRange(off, off+n, len(m.data), a == DontNeed)
+	if lo >= hi {
+		return nil
+	}
+	if err := adviseMap(m.data[lo:hi], a); err != nil {
+		return fmt.Errorf("sys: advise: %s: range %d+%d: %w", m.path, off, n, err)
+	}
+	return nil
+}
+
+// Close unmaps the file. A second Close returns ErrClosed.
+func (m *Mapping) Close() error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if m.closed {
+		return fmt.Errorf("sys: close: %s: %w", m.path, ErrClosed)
+	}
+	m.closed = true
+	data := m.data
+	m.data = nil
+	if err := m.unmap(data); err != nil {
+		return fmt.Errorf("sys: close: %s: %w", m.path, err)
+	}
+	return nil
+}
+
+// pageRange rounds lo and hi to pages, inward or outward, within size bytes that
+// start on a page. The end of the range counts as a page border: the rest of the
+// last page is nobody's.
+func pageRange(lo, hi, size int, inward bool) (int, int) {
+	page := os.Getpagesize()
+	if !inward {
+		lo -= lo % page
+		if r := hi % page; r != 0 {
+			hi = min(size, hi+page-r)
+		}
+		return lo, hi
+	}
+	if r := lo % page; r != 0 {
+		lo = min(size, lo+page-r)
+	}
+	if hi != size {
+		hi -= hi % page
+	}
+	return lo, hi
+}
