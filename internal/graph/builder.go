@@ -1,0 +1,174 @@
+package graph
+
+import "fmt"
+
+// Builder appends nodes to a graph. Every method infers the result's shape and
+// fails, without adding anything, when the inputs do not fit: the error says
+// what was expected and what came.
+type Builder struct {
+	G     *Graph
+	Layer int                   // layer given to new nodes; −1 before the first
+	At    func() (Line, []Line) // where the specification stands; may be nil
+	Name  string                // name of the next node; cleared by it
+}
+
+// NewBuilder starts an empty graph.
+func NewBuilder() *Builder { return &Builder{G: &Graph{}, Layer: -1} }
+
+// Add appends a node of any operation. want is the shape where the operation
+// does not fix it (reshape, const) and nil otherwise.
+func (b *Builder) Add(op Op, attr any, want []int, in ...*Node) (*Node, error) {
+	shape, rows, err := infer(b.G, op, attr, want, in)
+	if err != nil {
+		b.Name = ""
+		return nil, err
+	}
+	n := &Node{ID: len(b.G.Nodes), Op: op, Shape: shape, Rows: rows, Attr: attr, Layer: b.Layer, Name: b.Name}
+	b.Name = ""
+	for _, x := range in {
+		n.In = append(n.In, x.ID)
+	}
+	if b.At != nil {
+		n.Line, n.Stack = b.At()
+	}
+	b.G.Nodes = append(b.G.Nodes, n)
+	return n, nil
+}
+
+// Tokens is the batch's token ids, shape []. The node is made once.
+func (b *Builder) Tokens() *Node {
+	for _, n := range b.G.Nodes {
+		if n.Op == OpTokens {
+			return n
+		}
+		if n.Layer >= 0 {
+			break
+		}
+	}
+	n, err := b.Add(OpTokens, nil, nil)
+	if err != nil {
+		panic(err) // no inputs: nothing that could be wrong
+	}
+	return n
+}
+
+// Embed reads row index of the table [V, …]; index has shape [].
+func (b *Builder) Embed(index *Node, table *Weight, guard int) (*Node, error) {
+	n, err := b.Add(OpEmbed, &EmbedAttr{Table: table, Guard: guard}, nil, index)
+	if err == nil && b.G.Vocab == 0 && index.Op == OpTokens {
+		b.G.Vocab = table.Shape[0]
+	}
+	return n, err
+}
+
+// Param makes a stored tensor a value with one row for all tokens.
+func (b *Builder) Param(w *Weight) (*Node, error) { return b.Add(OpParam, &ParamAttr{W: w}, nil) }
+
+// Const makes numbers a value of the given shape.
+func (b *Builder) Const(values []float64, shape []int) (*Node, error) {
+	return b.Add(OpConst, &ConstAttr{Values: values}, shape)
+}
+
+// Linear is x·Wᵀ + bias over the last axis; w [out, in], bias [out] or nil.
+func (b *Builder) Linear(x *Node, w, bias *Weight) (*Node, error) {
+	return b.Add(OpLinear, &LinearAttr{W: w, B: bias}, nil, x)
+}
+
+// Norm normalises the last axis of x.
+func (b *Builder) Norm(x *Node, a NormAttr) (*Node, error) { return b.Add(OpNorm, &a, nil, x) }
+
+// Unary applies the function f of UnaryFuncs with its parameters.
+func (b *Builder) Unary(f string, x *Node, p, q float64) (*Node, error) {
+	return b.Add(OpUnary, &UnaryAttr{F: f, A: p, B: q}, nil, x)
+}
+
+// Binary applies the function f of BinaryFuncs with broadcast.
+func (b *Builder) Binary(f string, x, y *Node) (*Node, error) {
+	return b.Add(OpBinary, &BinaryAttr{F: f}, nil, x, y)
+}
+
+// Reshape keeps the values; one dimension may be −1.
+func (b *Builder) Reshape(x *Node, shape []int) (*Node, error) {
+	shape = append([]int(nil), shape...)
+	free, p := -1, 1
+	for i, d := range shape {
+		switch {
+		case d == -1 && free < 0:
+			free = i
+		case d < 0:
+			return nil, fmt.Errorf("reshape: %v is no shape", shape)
+		default:
+			p *= d
+		}
+	}
+	if free >= 0 {
+		if p == 0 || x.Width()%p != 0 {
+			return nil, fmt.Errorf("reshape: the %d values of %v do not divide into %v", x.Width(), x.Shape, shape)
+		}
+		shape[free] = x.Width() / p
+	}
+	return b.Add(OpReshape, nil, shape, x)
+}
+
+// Slice takes from ≤ i < to by step along axis; a negative axis counts from the end.
+func (b *Builder) Slice(x *Node, axis, from, to, step int) (*Node, error) {
+	if axis < 0 {
+		axis += len(x.Shape)
+	}
+	return b.Add(OpSlice, &SliceAttr{Axis: axis, From: from, To: to, Step: step}, nil, x)
+}
+
+// Concat joins along axis; a negative axis counts from the end.
+func (b *Builder) Concat(axis int, in ...*Node) (*Node, error) {
+	if axis < 0 && len(in) > 0 {
+		axis += len(in[0].Shape)
+	}
+	return b.Add(OpConcat, &ConcatAttr{Axis: axis}, nil, in...)
+}
+
+// Rope rotates x [.., d] by the table t of the graph.
+func (b *Builder) Rope(x *Node, a RopeAttr) (*Node, error) { return b.Add(OpRope, &a, nil, x) }
+
+// AddRope numbers a rotary table.
+func (b *Builder) AddRope(t *RopeTable) int {
+	b.G.Ropes = append(b.G.Ropes, t)
+	return len(b.G.Ropes) - 1
+}
+
+// Attention appends a cache for q [H,dk], k [K,dk], v [K,dv] and attends
+// over it. Cache, Heads and KVHeads of a are filled in.
+func (b *Builder) Attention(q, k, v *Node, a AttentionAttr) (*Node, error) {
+	if len(q.Shape) != 2 || len(k.Shape) != 2 || len(v.Shape) != 2 {
+		return nil, fmt.Errorf("attention: q, k and v are [heads, d], got %v, %v, %v", q.Shape, k.Shape, v.Shape)
+	}
+	a.Cache, a.Shared = len(b.G.Caches), false
+	a.Heads, a.KVHeads = q.Shape[0], k.Shape[0]
+	c := Cache{Kind: CacheKV, Heads: k.Shape[0], KeyDim: k.Shape[1], ValueDim: v.Shape[1], Layer: b.Layer}
+	if a.Mask == MaskCausal {
+		c.Window = a.Window
+	}
+	b.G.Caches = append(b.G.Caches, c)
+	n, err := b.Add(OpAttention, &a, nil, q, k, v)
+	if err != nil {
+		b.G.Caches = b.G.Caches[:a.Cache]
+	}
+	return n, err
+}
+
+// AttentionShared attends over the cache that an earlier attention fills.
+func (b *Builder) AttentionShared(q *Node, a AttentionAttr) (*Node, error) {
+	if len(q.Shape) != 2 {
+		return nil, fmt.Errorf("attention: q is [heads, d], got %v", q.Shape)
+	}
+	if a.Cache < 0 || a.Cache >= len(b.G.Caches) {
+		return nil, fmt.Errorf("attention: cache %d does not exist", a.Cache)
+	}
+	c := &b.G.Caches[a.Cache]
+	a.Shared, a.Heads, a.KVHeads = true, q.Shape[0], c.Heads
+	if a.Window == 0 || a.Window > c.Window {
+		if c.Window != 0 {
+			return nil, fmt.Errorf("attention: the shared cache keeps %d keys, the reader's window is %d", c.Window, a.Window)
+		}
+	}
+	return b.Add(OpAttention, &a, nil, q)
+}

@@ -1,0 +1,207 @@
+package graph
+
+import (
+	"fmt"
+	"slices"
+)
+
+// checkAttr makes sure that the attributes are those of the operation.
+func checkAttr(op Op, attr any) error {
+	ok := false
+	switch op {
+	case OpTokens, OpWhere, OpSoftmax, OpReshape, OpGather:
+		ok = attr == nil
+	case OpEmbed:
+		a, is := attr.(*EmbedAttr)
+		ok = is && a.Table != nil
+	case OpParam:
+		a, is := attr.(*ParamAttr)
+		ok = is && a.W != nil
+	case OpLinear:
+		a, is := attr.(*LinearAttr)
+		ok = is && a.W != nil
+	case OpExperts:
+		a, is := attr.(*ExpertsAttr)
+		ok = is && a.Up != nil && a.Down != nil
+	default:
+		want, is := newAttr[op]
+		ok = is && fmt.Sprintf("%T", want()) == fmt.Sprintf("%T", attr)
+	}
+	if !ok {
+		return fmt.Errorf("%s: attributes of type %T are not its own, or lack a weight", op, attr)
+	}
+	return nil
+}
+
+// newAttr makes the empty attributes of each operation that has some.
+var newAttr = map[Op]func() any{
+	OpPositions: func() any { return &PositionsAttr{} }, OpParam: func() any { return &ParamAttr{} },
+	OpConst: func() any { return &ConstAttr{} }, OpEmbed: func() any { return &EmbedAttr{} },
+	OpLinear: func() any { return &LinearAttr{} }, OpNorm: func() any { return &NormAttr{} },
+	OpUnary: func() any { return &UnaryAttr{} }, OpBinary: func() any { return &BinaryAttr{} },
+	OpReduce: func() any { return &ReduceAttr{} }, OpTranspose: func() any { return &TransposeAttr{} },
+	OpSlice: func() any { return &SliceAttr{} }, OpConcat: func() any { return &ConcatAttr{} },
+	OpRope: func() any { return &RopeAttr{} }, OpAttention: func() any { return &AttentionAttr{} },
+	OpRoute: func() any { return &RouteAttr{} }, OpExperts: func() any { return &ExpertsAttr{} },
+}
+
+// expect compares the shape of a weight; a nil weight passes.
+func expect(what string, w *Weight, shape ...int) error {
+	if w == nil || slices.Equal(w.Shape, shape) {
+		return nil
+	}
+	return fmt.Errorf("%s: expected %v, got %v of %v", what, shape, w.Shape, w)
+}
+
+func inferEmbed(a *EmbedAttr, in []*Node) ([]int, error) {
+	if len(in[0].Shape) != 0 {
+		return nil, fmt.Errorf("embed: the index is one number a row, got %v", in[0].Shape)
+	}
+	if len(a.Table.Shape) < 2 {
+		return nil, fmt.Errorf("embed: the table is [rows, width], got %v of %v", a.Table.Shape, a.Table)
+	}
+	return slices.Clone(a.Table.Shape[1:]), nil
+}
+
+func inferLinear(a *LinearAttr, x *Node) ([]int, error) {
+	if len(x.Shape) == 0 {
+		return nil, fmt.Errorf("linear: the input has no axis")
+	}
+	d := x.Shape[len(x.Shape)-1]
+	if len(a.W.Shape) != 2 || a.W.Shape[1] != d {
+		return nil, fmt.Errorf("linear: the input %v needs a weight [out, %d], got %v of %v", x.Shape, d, a.W.Shape, a.W)
+	}
+	if err := expect("linear: bias", a.B, a.W.Shape[0]); err != nil {
+		return nil, err
+	}
+	return append(slices.Clone(x.Shape[:len(x.Shape)-1]), a.W.Shape[0]), nil
+}
+
+func inferNorm(a *NormAttr, x *Node) ([]int, error) {
+	if len(x.Shape) == 0 {
+		return nil, fmt.Errorf("norm: the input has no axis")
+	}
+	d := x.Shape[len(x.Shape)-1]
+	if a.Kind != RMS && a.Kind != Layer && a.Kind != L2 {
+		return nil, fmt.Errorf("norm: no kind %q", a.Kind)
+	}
+	if a.Groups > 1 && d%a.Groups != 0 {
+		return nil, fmt.Errorf("norm: %d groups do not divide %d", a.Groups, d)
+	}
+	for _, w := range []*Weight{a.W, a.B} {
+		if w == nil || slices.Equal(w.Shape, []int{d}) || slices.Equal(w.Shape, x.Shape) {
+			continue
+		}
+		return nil, fmt.Errorf("norm: the input %v needs a weight [%d], got %v of %v", x.Shape, d, w.Shape, w)
+	}
+	return x.Shape, nil
+}
+
+func inferRope(g *Graph, a *RopeAttr, x *Node) ([]int, error) {
+	if a.Table < 0 || a.Table >= len(g.Ropes) {
+		return nil, fmt.Errorf("rope: table %d does not exist", a.Table)
+	}
+	t := g.Ropes[a.Table]
+	if len(x.Shape) == 0 || a.At < 0 || a.At+t.Dim > x.Shape[len(x.Shape)-1] {
+		return nil, fmt.Errorf("rope: components %d to %d lie outside the input %v", a.At, a.At+t.Dim, x.Shape)
+	}
+	return x.Shape, nil
+}
+
+func inferAttention(g *Graph, a *AttentionAttr, in []*Node) ([]int, error) {
+	if a.Cache < 0 || a.Cache >= len(g.Caches) || g.Caches[a.Cache].Kind != CacheKV {
+		return nil, fmt.Errorf("attention: cache %d does not exist or keeps no keys", a.Cache)
+	}
+	c := g.Caches[a.Cache]
+	if a.Shared && len(in) != 1 || !a.Shared && len(in) != 3 {
+		return nil, fmt.Errorf("attention: takes q, k, v, or q alone on a shared cache; got %d inputs", len(in))
+	}
+	for _, n := range in {
+		if len(n.Shape) != 2 {
+			return nil, fmt.Errorf("attention: takes [heads, d], got %v", n.Shape)
+		}
+	}
+	q := in[0].Shape
+	if q[1] != c.KeyDim || c.Heads == 0 || q[0]%c.Heads != 0 {
+		return nil, fmt.Errorf("attention: queries %v do not fit keys [%d, %d]: the width must be equal, the heads a multiple", q, c.Heads, c.KeyDim)
+	}
+	if !a.Shared && (!slices.Equal(in[1].Shape, []int{c.Heads, c.KeyDim}) || !slices.Equal(in[2].Shape, []int{c.Heads, c.ValueDim})) {
+		return nil, fmt.Errorf("attention: keys %v and values %v do not fit each other", in[1].Shape, in[2].Shape)
+	}
+	if a.Heads != q[0] || a.KVHeads != c.Heads {
+		return nil, fmt.Errorf("attention: states %d of %d heads, got %d of %d", a.Heads, a.KVHeads, q[0], c.Heads)
+	}
+	if a.Mask != MaskCausal && a.Mask != MaskChunk && a.Mask != MaskFull || a.Window < 0 || a.Mask == MaskChunk && a.Window == 0 {
+		return nil, fmt.Errorf("attention: mask %q with window %d is not known", a.Mask, a.Window)
+	}
+	if err := expect("attention: sinks", a.Sinks, q[0]); err != nil {
+		return nil, err
+	}
+	if a.Slopes != nil && len(a.Slopes) != q[0] {
+		return nil, fmt.Errorf("attention: %d slopes for %d heads", len(a.Slopes), q[0])
+	}
+	return []int{q[0], c.ValueDim}, nil
+}
+
+func inferRoute(a *RouteAttr, x *Node) ([]int, error) {
+	if len(x.Shape) != 1 {
+		return nil, fmt.Errorf("route: takes scores [experts], got %v", x.Shape)
+	}
+	e := x.Shape[0]
+	if a.TopK < 1 || a.TopK > e {
+		return nil, fmt.Errorf("route: cannot choose %d of %d experts", a.TopK, e)
+	}
+	if a.Groups > 1 && (e%a.Groups != 0 || a.TopGroups < 1 || a.TopGroups > a.Groups || a.TopGroups*(e/a.Groups) < a.TopK) {
+		return nil, fmt.Errorf("route: %d of %d groups do not fit %d experts, %d of them chosen", a.TopGroups, a.Groups, e, a.TopK)
+	}
+	switch a.Score {
+	case "softmax", "sigmoid", "none":
+	default:
+		return nil, fmt.Errorf("route: no score %q", a.Score)
+	}
+	if a.Groups > 1 && a.GroupScore != "max" && a.GroupScore != "top2" {
+		return nil, fmt.Errorf("route: no group score %q", a.GroupScore)
+	}
+	if a.Identity < 0 || a.Identity >= e {
+		return nil, fmt.Errorf("route: %d identity experts of %d", a.Identity, e)
+	}
+	if err := expect("route: bias", a.Bias, e); err != nil {
+		return nil, err
+	}
+	if err := expect("route: factor of each expert", a.PerExpert, e); err != nil {
+		return nil, err
+	}
+	return []int{a.TopK}, nil
+}
+
+func inferExperts(a *ExpertsAttr, in []*Node) ([]int, error) {
+	x := in[0]
+	if in[1].Op != OpRoute {
+		return nil, fmt.Errorf("experts: takes a value and a route, got %s", in[1].Op)
+	}
+	if len(x.Shape) != 1 || len(a.Up.Shape) != 3 {
+		return nil, fmt.Errorf("experts: takes an input [width] and weights [experts, inner, width], got %v and %v of %v", x.Shape, a.Up.Shape, a.Up)
+	}
+	e, inner := a.Up.Shape[0], a.Up.Shape[1]
+	if e != a.Experts {
+		return nil, fmt.Errorf("experts: states %d experts, the weights hold %d", a.Experts, e)
+	}
+	if _, ok := UnaryFuncs[a.Act]; !ok && a.Act != "swiglu_clamp" {
+		return nil, fmt.Errorf("experts: no activation %q", a.Act)
+	}
+	checks := []error{
+		expect("experts: up", a.Up, e, inner, x.Shape[0]), expect("experts: gate", a.Gate, e, inner, x.Shape[0]),
+		expect("experts: gate bias", a.GateBias, e, inner), expect("experts: up bias", a.UpBias, e, inner),
+	}
+	if len(a.Down.Shape) != 3 {
+		return nil, fmt.Errorf("experts: down is [experts, width, inner], got %v of %v", a.Down.Shape, a.Down)
+	}
+	out := a.Down.Shape[1]
+	checks = append(checks, expect("experts: down", a.Down, e, out, inner), expect("experts: down bias", a.DownBias, e, out))
+	for _, err := range checks {
+		if err != nil {
+			return nil, err
+		}
+	}
+	return []int{out}, nil
+}
