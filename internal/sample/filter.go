@@ -1,0 +1,164 @@
+package sample
+
+import "math"
+
+// cand is a token that is still a candidate. Every filter keeps candidates in
+// the order of their ids, and ties are won by the lower id.
+type cand struct {
+	w   float64 // weight: a probability times a constant
+	id  int32
+	key uint32 // rank: the lower the better
+}
+
+// Scratch holds the memory that choosing one token takes, about 24 bytes a
+// token of the vocabulary. Samplers that are used one after the other by one
+// goroutine may share it (Sampler.Share), so that it exists once and not once a
+// request.
+type Scratch struct {
+	cands  []cand
+	logits []float32
+	hist   [1 << 11]float64
+}
+
+// gather makes candidates of the allowed tokens that are not masked by -Inf.
+// It returns them with the largest logit.
+func (sc *Scratch) gather(logits []float32, allowed Mask) ([]cand, float32) {
+	if cap(sc.cands) < len(logits) {
+		sc.cands = make([]cand, len(logits))
+	}
+	c := sc.cands[:len(logits)]
+	n := 0
+	best := float32(math.Inf(-1))
+	for i, l := range logits {
+		if l < -math.MaxFloat32 || !allowed.Allowed(int32(i)) {
+			continue
+		}
+		if l > best {
+			best = l
+		}
+		c[n] = cand{id: int32(i)}
+		n++
+	}
+	return c[:n], best
+}
+
+// filter applies top-k, typical, top-p and min-p in this order.
+func (sc *Scratch) filter(c []cand, logits []float32, p *Params) []cand {
+	if p.TopK > 0 && p.TopK < len(c) {
+		for i := range c {
+			c[i].w, c[i].key = 1, descending(logits[c[i].id])
+		}
+		c = sc.cut(c, float64(p.TopK))
+	}
+	if p.TypicalP < 1 {
+		total := sc.typicality(c, logits)
+		c = sc.cut(c, p.TypicalP*total)
+	}
+	if p.TopP < 1 {
+		total := weigh(c, logits, largest(c, logits), 1)
+		for i := range c {
+			c[i].key = descending(logits[c[i].id])
+		}
+		c = sc.cut(c, p.TopP*total)
+	}
+	if p.MinP > 0 {
+		floor := float64(largest(c, logits)) + math.Log(p.MinP)
+		kept := c[:0]
+		for _, x := range c {
+			if float64(logits[x.id]) >= floor {
+				kept = append(kept, x)
+			}
+		}
+		c = kept
+	}
+	return c
+}
+
+func largest(c []cand, logits []float32) float32 {
+	best := float32(math.Inf(-1))
+	for i := range c {
+		best = max(best, logits[c[i].id])
+	}
+	return best
+}
+
+// weigh sets each weight to exp((logit-best)/temperature) and returns the sum.
+func weigh(c []cand, logits []float32, best float32, temperature float64) float64 {
+	total := 0.0
+	for i := range c {
+		// A division, because the inverse of a tiny temperature overflows.
+		c[i].w = math.Exp((float64(logits[c[i].id]) - float64(best)) / temperature)
+		total += c[i].w
+	}
+	return total
+}
+
+// typicality sets the weights and ranks each candidate by the distance of its
+// surprise from the entropy. It returns the sum of the weights.
+func (sc *Scratch) typicality(c []cand, logits []float32) float64 {
+	best := largest(c, logits)
+	total := weigh(c, logits, best, 1)
+	logTotal := math.Log(total)
+	entropy := 0.0
+	for _, x := range c {
+		if x.w > 0 {
+			entropy -= x.w / total * (float64(logits[x.id]) - float64(best) - logTotal)
+		}
+	}
+	for i := range c {
+		surprise := logTotal - (float64(logits[c[i].id]) - float64(best))
+		// The bits of a float that is not negative are ordered as it is.
+		c[i].key = math.Float32bits(float32(math.Abs(surprise - entropy)))
+	}
+	return total
+}
+
+// descending maps a logit to a rank: a larger logit has a lower rank, and both
+// zeros have the same.
+func descending(l float32) uint32 {
+	b := math.Float32bits(l)
+	switch {
+	case l == 0:
+		return 1<<31 - 1
+	case b>>31 != 0:
+		return b
+	}
+	return ^b &^ (1 << 31)
+}
+
+// cut keeps the smallest set of the best-ranked candidates whose weights sum to
+// at least need (all of them where rounding keeps the sum below). It finds the
+// rank of the last one kept by a radix search over the bits of the ranks, so
+// that its time is linear whatever the logits are, and no sort is needed.
+func (sc *Scratch) cut(c []cand, need float64) []cand {
+	var prefix, decided uint32 // the leading bits of the rank sought, and which
+	sum := 0.0                 // weight of all ranks below prefix
+	for _, digit := range [3]struct{ shift, width uint }{{21, 11}, {10, 11}, {0, 10}} {
+		hist := sc.hist[:1<<digit.width]
+		clear(hist)
+		low := uint32(len(hist) - 1)
+		for i := range c {
+			if c[i].key&decided == prefix {
+				hist[c[i].key>>digit.shift&low] += c[i].w
+			}
+		}
+		// Where rounding lets no bucket reach need, the last one is taken.
+		b := 0
+		for b < len(hist)-1 && sum+hist[b] < need {
+			sum += hist[b]
+			b++
+		}
+		prefix |= uint32(b) << digit.shift
+		decided |= low << digit.shift
+	}
+	kept := c[:0]
+	for _, x := range c {
+		if x.key == prefix && sum < need {
+			sum += x.w
+			kept = append(kept, x)
+		} else if x.key < prefix {
+			kept = append(kept, x)
+		}
+	}
+	return kept
+}

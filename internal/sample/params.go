@@ -1,0 +1,143 @@
+package sample
+
+import (
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"math"
+)
+
+// ErrParams is wrapped by every error that Params.Validate returns.
+var ErrParams = errors.New("invalid sampling parameter")
+
+// MaxTopLogprobs is the largest number of alternatives that Params.TopLogprobs
+// may ask for: OpenAI's limit.
+const MaxTopLogprobs = 20
+
+// Params says how a token is chosen. The zero value is not valid (its TopP is
+// 0); start from Defaults.
+//
+// The filters run in llama.cpp's order, each on what the one before it left:
+// penalties, logit bias, mask, (greedy choice if Temperature is 0), TopK,
+// TypicalP, TopP, MinP, Temperature, draw. Hugging Face's transformers applies
+// the temperature first, so there a high temperature also widens TopP; here
+// TopP, TypicalP and MinP see the distribution at temperature 1.
+type Params struct {
+	// Temperature divides the logits before the draw; 0 is greedy. [0, ∞)
+	Temperature float64
+	// TopK keeps the K likeliest tokens; 0 or -1 is off.
+	TopK int
+	// TopP keeps the smallest set of the likeliest tokens whose probabilities
+	// sum to at least TopP; 1 is off. (0, 1] (Holtzman et al., 2019)
+	TopP float64
+	// MinP keeps tokens at least MinP times as likely as the likeliest; 0 is
+	// off. [0, 1] (Nguyen et al., 2024)
+	MinP float64
+	// TypicalP keeps the tokens whose surprise is nearest to the entropy, up to
+	// a mass of TypicalP; 1 is off. (0, 1] (Meister et al., 2022)
+	TypicalP float64
+
+	// RepetitionPenalty divides positive and multiplies negative logits of
+	// tokens in the prompt or the answer; 1 is off. (0, ∞) (Keskar et al., 2019)
+	RepetitionPenalty float64
+	// PresencePenalty is subtracted once from the logit of every token in the
+	// answer; 0 is off. [-2, 2] (OpenAI's API)
+	PresencePenalty float64
+	// FrequencyPenalty is subtracted once for each time the answer has the
+	// token; 0 is off. [-2, 2] (OpenAI's API)
+	FrequencyPenalty float64
+	// PenaltyWindow limits the three penalties to the last tokens of prompt and
+	// answer together; 0 is all of them.
+	PenaltyWindow int
+
+	// LogitBias is added to the logits of single tokens after the penalties.
+	// [-100, 100], or -Inf to forbid a token.
+	LogitBias map[int32]float32
+
+	// Seed keys the generator; see RandomSeed for requests that name none.
+	Seed uint64
+
+	// Logprobs asks for the log-probability of the chosen token.
+	Logprobs bool
+	// TopLogprobs asks for the likeliest tokens as well (it implies Logprobs).
+	// [0, 20]
+	TopLogprobs int
+}
+
+// Defaults returns temperature 1 with every filter, penalty and bias off and
+// seed 0: the distribution that the model defines.
+func Defaults() Params {
+	return Params{Temperature: 1, TopP: 1, TypicalP: 1, RepetitionPenalty: 1}
+}
+
+// RandomSeed returns an unpredictable seed for a request that names none.
+func RandomSeed() uint64 {
+	var b [8]byte
+	rand.Read(b[:]) // never fails: it aborts the program instead
+	return binary.LittleEndian.Uint64(b[:])
+}
+
+// Validate returns an error that wraps ErrParams and names the first field
+// outside its range with the value and the range.
+func (p Params) Validate() error {
+	inf := math.Inf(1)
+	for _, f := range []struct {
+		name    string
+		v       float64
+		lo, hi  float64
+		openLo  bool
+		allowed string
+	}{
+		{"temperature", p.Temperature, 0, inf, false, "a finite number of at least 0"},
+		{"top_p", p.TopP, 0, 1, true, "above 0 and at most 1"},
+		{"min_p", p.MinP, 0, 1, false, "from 0 to 1"},
+		{"typical_p", p.TypicalP, 0, 1, true, "above 0 and at most 1"},
+		{"repetition_penalty", p.RepetitionPenalty, 0, inf, true, "a finite number above 0"},
+		{"presence_penalty", p.PresencePenalty, -2, 2, false, "from -2 to 2"},
+		{"frequency_penalty", p.FrequencyPenalty, -2, 2, false, "from -2 to 2"},
+	} {
+		// Written so that NaN, which compares false, is refused.
+		ok := f.v >= f.lo && f.v <= f.hi && !math.IsInf(f.v, 0)
+		if !ok || (f.openLo && f.v == f.lo) {
+			return fmt.Errorf("sample: %w: %s is %v; it must be %s", ErrParams, f.name, f.v, f.allowed)
+		}
+	}
+	for _, f := range []struct {
+		name   string
+		v      int
+		lo, hi int
+	}{
+		{"top_k", p.TopK, -1, math.MaxInt32},
+		{"penalty_window", p.PenaltyWindow, 0, math.MaxInt32},
+		{"top_logprobs", p.TopLogprobs, 0, MaxTopLogprobs},
+	} {
+		if f.v < f.lo || f.v > f.hi {
+			return fmt.Errorf("sample: %w: %s is %d; it must be from %d to %d", ErrParams, f.name, f.v, f.lo, f.hi)
+		}
+	}
+	return p.validateBias()
+}
+
+func (p Params) validateBias() error {
+	for id, b := range p.LogitBias {
+		if id < 0 {
+			return fmt.Errorf("sample: %w: logit_bias: token id %d is negative", ErrParams, id)
+		}
+		forbidden := math.IsInf(float64(b), -1)
+		if !forbidden && !(b >= -100 && b <= 100) {
+			return fmt.Errorf("sample: %w: logit_bias of token %d is %v; it must be from -100 to 100", ErrParams, id, b)
+		}
+	}
+	return nil
+}
+
+// penalised reports whether the history of tokens matters.
+func (p *Params) penalised() bool {
+	return p.RepetitionPenalty != 1 || p.PresencePenalty != 0 || p.FrequencyPenalty != 0
+}
+
+// filtered reports whether any step cuts the candidates down before the draw.
+func (p *Params) filtered() bool {
+	return p.TopK > 0 || p.TypicalP < 1 || p.TopP < 1 || p.MinP > 0
+}

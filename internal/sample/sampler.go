@@ -1,0 +1,281 @@
+package sample
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// ErrNonFinite is wrapped by a *NonFiniteError.
+var ErrNonFinite = errors.New("logit is not finite")
+
+// ErrNoCandidate says that the logits, the bias and the mask together allow no
+// token at all.
+var ErrNoCandidate = errors.New("no token is allowed")
+
+// NonFiniteError names the first logit that is NaN or +Inf. The caller, who
+// knows the model, can look for the layer where it arose.
+type NonFiniteError struct {
+	Index int     // token id
+	Value float32 // NaN or +Inf
+}
+
+// Error implements error.
+func (e *NonFiniteError) Error() string {
+	return fmt.Sprintf("sample: %v: token %d has %v", ErrNonFinite, e.Index, e.Value)
+}
+
+// Unwrap returns ErrNonFinite.
+func (e *NonFiniteError) Unwrap() error { return ErrNonFinite }
+
+// TokenLogprob is a token with its natural log-probability.
+type TokenLogprob struct {
+	ID      int32
+	Logprob float32
+}
+
+// Result is a chosen token. The log-probabilities are those of the model's own
+// distribution, the log-softmax of the logits before penalties, bias, mask and
+// temperature, as OpenAI and vLLM give them; they are 0 and nil unless asked
+// for.
+type Result struct {
+	ID      int32
+	Logprob float32
+	// Top lists the likeliest tokens, the likeliest first. It belongs to the
+	// Sampler and is overwritten by the next call.
+	Top []TokenLogprob
+}
+
+// Sampler chooses the tokens of one answer. It is not safe for concurrent use.
+type Sampler struct {
+	p       Params
+	vocab   int
+	bias    []TokenLogprob // id and bias, by id: a map's order would not repeat
+	history *history       // nil without penalties
+	scratch *Scratch
+	top     []TokenLogprob
+}
+
+// NewSampler returns a sampler for logits of vocab entries. The tokens of the
+// prompt are counted for the penalties; ids outside the vocabulary are passed
+// over, as no penalty can touch them. The prompt is not kept. The error wraps
+// ErrParams.
+func NewSampler(p Params, vocab int, prompt []int32) (*Sampler, error) {
+	if err := p.Validate(); err != nil {
+		return nil, err
+	}
+	if vocab < 1 || vocab > math.MaxInt32 {
+		return nil, fmt.Errorf("sample: %w: a vocabulary of %d tokens", ErrParams, vocab)
+	}
+	s := &Sampler{p: p, vocab: vocab}
+	for id, b := range p.LogitBias {
+		if int(id) >= vocab {
+			return nil, fmt.Errorf("sample: %w: logit_bias: token id %d is outside the vocabulary of %d", ErrParams, id, vocab)
+		}
+		s.bias = append(s.bias, TokenLogprob{id, b})
+	}
+	slices.SortFunc(s.bias, func(a, b TokenLogprob) int { return int(a.ID) - int(b.ID) })
+	s.p.LogitBias = nil
+	s.p.Logprobs = p.Logprobs || p.TopLogprobs > 0
+	if p.TopLogprobs > 0 {
+		s.top = make([]TokenLogprob, 0, min(p.TopLogprobs, vocab))
+	}
+	if p.penalised() {
+		s.history = newHistory(p.PenaltyWindow, prompt, vocab)
+	}
+	return s, nil
+}
+
+// Share makes the sampler use sc instead of memory of its own. Next may not be
+// called at the same time on two samplers that share.
+func (s *Sampler) Share(sc *Scratch) { s.scratch = sc }
+
+// Fork returns a sampler with the same parameters and history, for another
+// continuation of the same tokens. It shares the scratch memory if there is any.
+func (s *Sampler) Fork() *Sampler {
+	f := *s
+	if s.history != nil {
+		f.history = s.history.clone()
+	}
+	f.top = make([]TokenLogprob, 0, cap(s.top))
+	return &f
+}
+
+// Accept adds a token to the answer. Next does not: a token drawn to check a
+// draft, or beside another choice, may never become part of the answer.
+func (s *Sampler) Accept(id int32) {
+	if s.history != nil {
+		s.history.add(id, true, s.vocab)
+	}
+}
+
+// Next chooses a token. logits [vocab] is the model's row, which is not
+// changed; position and choice key the draw (see Uniform); allowed, if it is
+// not nil, holds the tokens that a grammar permits here.
+//
+// A NaN or +Inf is refused with a *NonFiniteError even where the mask hides it;
+// -Inf means a token that the model excludes. If nothing is left to choose from
+// the error wraps ErrNoCandidate.
+func (s *Sampler) Next(logits []float32, position, choice int, allowed Mask) (Result, error) {
+	if len(logits) != s.vocab {
+		return Result{}, fmt.Errorf("sample: %d logits for a vocabulary of %d", len(logits), s.vocab)
+	}
+	if allowed != nil && len(allowed)*64 < s.vocab {
+		return Result{}, fmt.Errorf("sample: a mask of %d bits for a vocabulary of %d", len(allowed)*64, s.vocab)
+	}
+	top, bad := argmax(logits)
+	if bad >= 0 {
+		return Result{}, &NonFiniteError{bad, logits[bad]}
+	}
+	if top < 0 {
+		return Result{}, fmt.Errorf("sample: %w: every logit is -Inf", ErrNoCandidate)
+	}
+	id, err := s.choose(logits, top, position, choice, allowed)
+	if err != nil {
+		return Result{}, err
+	}
+	r := Result{ID: id}
+	if s.p.Logprobs {
+		norm := logSumExp(logits, logits[top])
+		r.Logprob = float32(float64(logits[id]) - norm)
+		r.Top = s.likeliest(logits, norm)
+	}
+	return r, nil
+}
+
+// choose applies the chain; top is the index of the largest raw logit.
+func (s *Sampler) choose(raw []float32, top int32, position, choice int, allowed Mask) (int32, error) {
+	logits := s.adjust(raw)
+	if s.p.Temperature == 0 {
+		if &logits[0] == &raw[0] && allowed.Allowed(top) {
+			return top, nil
+		}
+		id := argmaxAllowed(logits, allowed)
+		if id < 0 {
+			return 0, noCandidate(allowed)
+		}
+		return id, nil
+	}
+	sc := s.memory()
+	c, best := sc.gather(logits, allowed)
+	if len(c) == 0 {
+		return 0, noCandidate(allowed)
+	}
+	if s.p.filtered() {
+		c = sc.filter(c, logits, &s.p)
+		best = largest(c, logits)
+	}
+	total := weigh(c, logits, best, s.p.Temperature)
+	return draw(c, Uniform(s.p.Seed, choice, position)*total), nil
+}
+
+func noCandidate(allowed Mask) error {
+	by := "logits and bias"
+	if allowed != nil {
+		by = "logits, bias and grammar mask"
+	}
+	return fmt.Errorf("sample: %w by %s together", ErrNoCandidate, by)
+}
+
+func (s *Sampler) memory() *Scratch {
+	if s.scratch == nil {
+		s.scratch = new(Scratch)
+	}
+	return s.scratch
+}
+
+// adjust returns the logits with penalties and bias: the same slice if there
+// are none, else a copy in the scratch memory.
+func (s *Sampler) adjust(raw []float32) []float32 {
+	if len(s.bias) == 0 && (s.history == nil || len(s.history.entries) == 0) {
+		return raw
+	}
+	sc := s.memory()
+	sc.logits = append(sc.logits[:0], raw...)
+	if s.history != nil {
+		s.history.penalise(sc.logits, &s.p)
+	}
+	for _, b := range s.bias {
+		sc.logits[b.ID] = clamp(float64(sc.logits[b.ID]) + float64(b.Logprob))
+	}
+	return sc.logits
+}
+
+// draw inverts the cumulative distribution in the order of token ids: it
+// returns the first candidate at which the sum of weights passes target.
+func draw(c []cand, target float64) int32 {
+	sum, last := 0.0, c[0].id
+	for i := range c {
+		if sum += c[i].w; sum > target {
+			return c[i].id
+		}
+		if c[i].w > 0 {
+			last = c[i].id
+		}
+	}
+	return last
+}
+
+// argmax returns the first index of the largest logit (-1 if all are -Inf) and
+// the first index of a logit that is NaN or +Inf (-1 if there is none).
+func argmax(logits []float32) (top int32, bad int) {
+	top = -1
+	best := float32(math.Inf(-1))
+	for i, l := range logits {
+		if l <= best {
+			continue
+		}
+		if !(l <= math.MaxFloat32) {
+			return top, i
+		}
+		best, top = l, int32(i)
+	}
+	return top, -1
+}
+
+func argmaxAllowed(logits []float32, allowed Mask) int32 {
+	top, best := int32(-1), float32(math.Inf(-1))
+	for i, l := range logits {
+		if l > best && allowed.Allowed(int32(i)) {
+			best, top = l, int32(i)
+		}
+	}
+	return top
+}
+
+// logSumExp returns the logarithm of the sum of exp(logit); best is the largest.
+func logSumExp(logits []float32, best float32) float64 {
+	sum := 0.0
+	for _, l := range logits {
+		sum += math.Exp(float64(l) - float64(best))
+	}
+	return float64(best) + math.Log(sum)
+}
+
+// likeliest lists the tokens with the largest raw logits, ties by lower id.
+func (s *Sampler) likeliest(logits []float32, norm float64) []TokenLogprob {
+	n := cap(s.top)
+	if n == 0 {
+		return nil
+	}
+	top := s.top[:0]
+	for i, l := range logits {
+		if len(top) == n {
+			if l <= top[n-1].Logprob {
+				continue
+			}
+			top = top[:n-1]
+		}
+		j := len(top)
+		top = append(top, TokenLogprob{})
+		for ; j > 0 && top[j-1].Logprob < l; j-- {
+			top[j] = top[j-1]
+		}
+		top[j] = TokenLogprob{int32(i), l}
+	}
+	for i := range top {
+		top[i].Logprob = float32(float64(top[i].Logprob) - norm)
+	}
+	return top
+}
