@@ -1,0 +1,92 @@
+package compile
+
+import (
+	"github.com/inferflow/inferflow/internal/graph"
+	"github.com/inferflow/inferflow/internal/program"
+)
+
+// attention takes an attention node, and the projections that feed it where
+// they have the usual form; otherwise queries, keys and values come as buffers.
+func (c *cover) attention(n *graph.Node) bool {
+	a, ok := n.Attr.(*graph.AttentionAttr)
+	if n.Op != graph.OpAttention || !ok {
+		return false
+	}
+	s := &program.Attention{Attr: a, Out: c.bufs[n.ID], K: program.None, V: program.None}
+	c.push(n, program.KindAttention, []int{n.ID}, s)
+	if a.Shared || c.opt.NoFusion || !c.qkv(n, s) {
+		s.Q = c.input(n, n.In[0])
+		if !a.Shared {
+			s.K, s.V = c.input(n, n.In[1]), c.input(n, n.In[2])
+		}
+	}
+	return true
+}
+
+// projection is one of q, k, v traced back to its matrix.
+type projection struct {
+	head  program.Head
+	x     int // what the matrix reads
+	nodes []int
+}
+
+func (c *cover) qkv(n *graph.Node, s *program.Attention) bool {
+	a := s.Attr
+	heads := []int{a.Heads, a.KVHeads, a.KVHeads}
+	var p [3]projection
+	for i := range p {
+		q, ok := c.projection(n, n.In[i], heads[i])
+		if !ok || (i > 0 && q.x != p[0].x) || (i == 2 && q.head.Rope != nil) {
+			return false
+		}
+		p[i] = q
+	}
+	in, norm, nodes := c.preNorm(n, p[0].x)
+	for i := range p {
+		nodes = append(nodes, p[i].nodes...)
+	}
+	s.Q = c.buffer(program.Buffer{Width: p[0].head.Heads * p[0].head.Dim})
+	c.push(n, program.KindQKV, nodes, &program.QKV{In: c.input(n, in), PreNorm: norm, Q: p[0].head, K: p[1].head, V: p[2].head, Cache: a.Cache, OutQ: s.Q})
+	return true
+}
+
+// projection walks down from an attention input: rope, norm a head, norm over
+// the whole, clamp, product. Each must have a single user.
+func (c *cover) projection(root *graph.Node, id, heads int) (p projection, ok bool) {
+	n := c.node(id)
+	p.head.Heads, p.head.Dim = heads, n.Width()/heads
+	for {
+		if !c.single(root, n.ID) {
+			return p, false
+		}
+		p.nodes = append(p.nodes, n.ID)
+		switch n.Op {
+		case graph.OpLinear:
+			a := n.Attr.(*graph.LinearAttr)
+			p.head.W, p.head.B, p.x = a.W, a.B, c.strip(n.In[0])
+			return p, plainLinear(n, c.g)
+		case graph.OpRope:
+			if p.head.Rope != nil || p.head.Clamp > 0 {
+				return p, false
+			}
+			p.head.Rope = n.Attr.(*graph.RopeAttr)
+			p.head.NormLast = p.head.Norm != nil
+		case graph.OpNorm:
+			a := n.Attr.(*graph.NormAttr)
+			last := n.Shape[len(n.Shape)-1]
+			if p.head.Norm != nil || p.head.Clamp > 0 || a.Groups > 1 || a.Kind == graph.L2 || (last != p.head.Dim && last != heads*p.head.Dim) {
+				return p, false
+			}
+			p.head.Norm, p.head.WholeN = a, last != p.head.Dim
+		case graph.OpUnary:
+			a := n.Attr.(*graph.UnaryAttr)
+			if a.F != "clamp" || a.A != -a.B || p.head.Clamp > 0 {
+				return p, false
+			}
+			p.head.Clamp = a.B
+		default:
+			return p, false
+		}
+		n = c.node(n.In[0])
+	}
+}

@@ -1,0 +1,212 @@
+// Package compile turns a traced graph into a program of fused steps, free of
+// devices: one pass a file. It must never import devices or formats. Read Fuse first.
+package compile
+
+import (
+	"fmt"
+
+	"github.com/inferflow/inferflow/internal/graph"
+	"github.com/inferflow/inferflow/internal/program"
+)
+
+// Options chooses how a graph is compiled.
+type Options struct {
+	NoFusion bool // every node becomes an Op step, to find a wrong pattern
+}
+
+// Fuse covers the graph with fused steps. Every node that the first output
+// depends on belongs to one step; norms that open several steps are computed
+// by each of them. Every value has a buffer of its own until program.Assign.
+func Fuse(g *graph.Graph, o Options) (*program.Program, error) {
+	if len(g.Outputs) == 0 {
+		return nil, fmt.Errorf("compile: the specification returns no output")
+	}
+	c := &cover{g: splitLinears(g), opt: o, need: map[int]bool{}, bufs: map[int]program.Buf{}, rows: map[int]program.Buf{}}
+	c.uses = users(c.g)
+	c.domain = outDomain(c.g, c.uses)
+	c.p = &program.Program{Graph: c.g, Layers: g.Layers}
+	out := c.strip(c.g.Outputs[0].Node)
+	c.p.Logits = c.want(out)
+	if !c.domain[out] {
+		// An output that is not local to its row: all rows are computed, the wanted ones kept.
+		c.p.Logits = c.outRows(out)
+	}
+	for i := len(c.g.Nodes) - 1; i >= 0; i-- {
+		if c.need[i] {
+			if err := c.emit(c.g.Nodes[i]); err != nil {
+				return nil, err
+			}
+		}
+	}
+	c.finish()
+	return c.p, nil
+}
+
+// cover is the state of covering a graph from its outputs backwards.
+type cover struct {
+	g      *graph.Graph
+	opt    Options
+	p      *program.Program
+	uses   [][]int             // users of each node, reshapes looked through
+	domain []bool              // node is computed for wanted rows only
+	need   map[int]bool        // nodes whose value a step reads
+	bufs   map[int]program.Buf // value of each needed node
+	rows   map[int]program.Buf // the same value for wanted rows only
+	steps  []program.Step      // in reverse order of running
+}
+
+// strip looks through reshapes: the value is the same.
+func (c *cover) strip(id int) int { return strip(c.g, id) }
+
+func strip(g *graph.Graph, id int) int {
+	for g.Nodes[id].Op == graph.OpReshape {
+		id = g.Nodes[id].In[0]
+	}
+	return id
+}
+
+// users lists for each node the nodes that read it, reshapes looked through.
+func users(g *graph.Graph) [][]int {
+	u := make([][]int, len(g.Nodes))
+	live := make([]bool, len(g.Nodes))
+	for _, o := range g.Outputs[:1] {
+		live[o.Node] = true
+	}
+	for i := len(g.Nodes) - 1; i >= 0; i-- {
+		if !live[i] {
+			continue
+		}
+		for _, id := range g.Nodes[i].In {
+			live[id] = true
+		}
+		if g.Nodes[i].Op == graph.OpReshape {
+			continue
+		}
+		for _, id := range g.Nodes[i].In {
+			s := strip(g, id)
+			u[s] = append(u[s], i)
+		}
+	}
+	return u
+}
+
+// local says whether a node's row depends on the same row of its inputs alone.
+func local(n *graph.Node) bool { return n.Op != graph.OpAttention }
+
+// outDomain marks the nodes that only the wanted rows need.
+func outDomain(g *graph.Graph, uses [][]int) []bool {
+	d := make([]bool, len(g.Nodes))
+	out := strip(g, g.Outputs[0].Node)
+	for i := len(g.Nodes) - 1; i >= 0; i-- {
+		n := g.Nodes[i]
+		if !local(n) || n.Rows == graph.RowsConst || n.Op == graph.OpReshape {
+			continue
+		}
+		ok := i == out || len(uses[i]) > 0
+		for _, u := range uses[i] {
+			ok = ok && d[u]
+		}
+		// Tokens and positions are columns of the batch, there for every row.
+		d[i] = ok && n.Op != graph.OpTokens && n.Op != graph.OpPositions && n.Op != graph.OpEmbed && n.Op != graph.OpRope
+	}
+	return d
+}
+
+// want returns the buffer of a node's value and marks the node as needed.
+func (c *cover) want(id int) program.Buf {
+	id = c.strip(id)
+	if b, ok := c.bufs[id]; ok {
+		return b
+	}
+	n := c.g.Nodes[id]
+	b := c.buffer(program.Buffer{Width: n.Width(), Out: c.domain[id], Const: n.Rows == graph.RowsConst, Ids: ids(n)})
+	c.need[id], c.bufs[id] = true, b
+	return b
+}
+
+func ids(n *graph.Node) int {
+	if n.Op == graph.OpRoute {
+		return n.Width()
+	}
+	return 0
+}
+
+func (c *cover) buffer(b program.Buffer) program.Buf {
+	c.p.Buffers = append(c.p.Buffers, b)
+	return program.Buf(len(c.p.Buffers) - 1)
+}
+
+// outRows returns a buffer with the wanted rows of a value of all rows.
+func (c *cover) outRows(id int) program.Buf {
+	id = c.strip(id)
+	if b, ok := c.rows[id]; ok {
+		return b
+	}
+	c.want(id)
+	n := c.g.Nodes[id]
+	b := c.buffer(program.Buffer{Width: n.Width(), Out: true, Ids: ids(n)})
+	c.rows[id] = b
+	return b
+}
+
+// input is the buffer that a step rooted at root reads for value id.
+func (c *cover) input(root *graph.Node, id int) program.Buf {
+	id = c.strip(id)
+	if c.domain[root.ID] && !c.domain[id] && c.g.Nodes[id].Rows != graph.RowsConst {
+		return c.outRows(id)
+	}
+	return c.want(id)
+}
+
+// push appends a step; steps are pushed in reverse order of running.
+func (c *cover) push(root *graph.Node, kind program.Kind, nodes []int, body any) {
+	c.steps = append(c.steps, program.Step{Kind: kind, Layer: root.Layer, Nodes: nodes, Body: body})
+}
+
+// emit covers the needed node n and what fuses below it.
+func (c *cover) emit(n *graph.Node) error {
+	if b, ok := c.rows[n.ID]; ok {
+		c.push(n, program.KindRows, nil, &program.Rows{In: c.bufs[n.ID], Out: b})
+	}
+	if !c.opt.NoFusion {
+		for _, try := range []func(*graph.Node) bool{c.embed, c.linear, c.moe, c.norm, c.attention, c.elementwise} {
+			if try(n) {
+				return nil
+			}
+		}
+	} else if n.Op == graph.OpAttention && c.attention(n) {
+		return nil
+	}
+	return c.op(n)
+}
+
+// op is the fallback: the node runs as it stands.
+func (c *cover) op(n *graph.Node) error {
+	if n.Op == graph.OpAttention {
+		return fmt.Errorf("compile: line %s: this form of attention has no step yet", n.Line)
+	}
+	if c.domain[n.ID] && n.Op == graph.OpRope {
+		return fmt.Errorf("compile: line %s: rope among the output rows", n.Line)
+	}
+	body := &program.OpStep{Node: n.ID, Out: c.bufs[n.ID]}
+	for _, id := range n.In {
+		body.In = append(body.In, c.input(n, id))
+	}
+	c.push(n, program.KindOp, []int{n.ID}, body)
+	c.steps[len(c.steps)-1].Why = "no fused step takes " + string(n.Op) + " here"
+	return nil
+}
+
+// finish turns the reversed list into running order.
+func (c *cover) finish() {
+	for i := len(c.steps) - 1; i >= 0; i-- {
+		c.p.Steps = append(c.p.Steps, c.steps[i])
+	}
+}
+
+// single says that only one step reads node id, in the domain of root.
+func (c *cover) single(root *graph.Node, id int) bool {
+	return len(c.uses[id]) == 1 && c.domain[id] == c.domain[root.ID]
+}
+
+func (c *cover) node(id int) *graph.Node { return c.g.Nodes[c.strip(id)] }

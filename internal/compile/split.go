@@ -1,0 +1,47 @@
+package compile
+
+import "github.com/inferflow/inferflow/internal/graph"
+
+// splitLinears rewrites a linear whose result is only ever cut along its
+// output into one linear a cut, over the rows of the weight: fused q, k, v or
+// gate and up become separate operands that later passes group again. The
+// graph given is not changed.
+func splitLinears(g *graph.Graph) *graph.Graph {
+	ng := *g
+	ng.Nodes = append([]*graph.Node{}, g.Nodes...)
+	uses := users(g)
+	for i, n := range g.Nodes {
+		a, ok := n.Attr.(*graph.LinearAttr)
+		if n.Op != graph.OpLinear || !ok || len(n.Shape) != 1 || !onlyCut(g, n, uses[i]) {
+			continue
+		}
+		for _, u := range uses[i] {
+			s := g.Nodes[u]
+			cut := s.Attr.(*graph.SliceAttr)
+			m := *s
+			m.Op, m.In = graph.OpLinear, n.In
+			m.Attr = &graph.LinearAttr{W: cutRows(a.W, cut), B: cutRows(a.B, cut)}
+			ng.Nodes[u] = &m
+		}
+	}
+	return &ng
+}
+
+func onlyCut(g *graph.Graph, n *graph.Node, users []int) bool {
+	for _, u := range users {
+		s := g.Nodes[u]
+		if s.Op != graph.OpSlice || len(s.Shape) != 1 || s.In[0] != n.ID {
+			return false
+		}
+	}
+	return len(users) > 0
+}
+
+func cutRows(w *graph.Weight, a *graph.SliceAttr) *graph.Weight {
+	if w == nil {
+		return nil
+	}
+	shape := append([]int{}, w.Shape...)
+	shape[0] = (a.To - a.From + a.Step - 1) / a.Step
+	return &graph.Weight{Op: graph.WSlice, Args: []*graph.Weight{w}, Shape: shape, Axis: 0, From: a.From, To: a.To, Step: a.Step, Line: w.Line}
+}

@@ -1,0 +1,121 @@
+package program
+
+import "fmt"
+
+// Cut splits a program before the given layers into stages, ascending; none
+// gives one stage. Values that later stages read are sent along, whoever made
+// them. A stage that reads a cache filled by another stage is refused.
+// Buffers must not have been assigned yet.
+func Cut(p *Program, before ...int) ([]*Program, error) {
+	bounds, err := stepBounds(p, before)
+	if err != nil {
+		return nil, err
+	}
+	var stages []*Program
+	for i := 0; i+1 < len(bounds); i++ {
+		q := *p
+		q.Steps = copySteps(p.Steps[bounds[i]:bounds[i+1]])
+		q.Buffers = append([]Buffer{}, p.Buffers...)
+		q.In, q.Out = live(p, bounds[i]), live(p, bounds[i+1])
+		if i+2 < len(bounds) {
+			q.Logits = None
+		}
+		stages = append(stages, &q)
+	}
+	return stages, sharedCaches(stages)
+}
+
+func stepBounds(p *Program, before []int) ([]int, error) {
+	bounds := []int{0}
+	for _, l := range before {
+		at := 0
+		for at < len(p.Steps) && p.Steps[at].Layer < l {
+			at++
+		}
+		if at <= bounds[len(bounds)-1] || at >= len(p.Steps) {
+			return nil, fmt.Errorf("program: cut before layer %d: the stages must be ascending and hold at least one step; layers are 0 … %d", l, p.Layers-1)
+		}
+		bounds = append(bounds, at)
+	}
+	return append(bounds, len(p.Steps)), nil
+}
+
+// live lists the values made before step at and read at or after it.
+func live(p *Program, at int) []Buf {
+	made := map[Buf]bool{}
+	for i := range p.Steps[:at] {
+		p.Steps[i].Visit(func(b *Buf, write bool) {
+			if write {
+				made[*b] = true
+			}
+		})
+	}
+	var out []Buf
+	for i := range p.Steps[at:] {
+		p.Steps[at+i].Visit(func(b *Buf, write bool) {
+			if !write && made[*b] {
+				out = appendOnce(out, *b)
+			}
+		})
+	}
+	return out
+}
+
+func sharedCaches(stages []*Program) error {
+	filled := map[int]int{}
+	for i, p := range stages {
+		for _, s := range p.Steps {
+			switch x := s.Body.(type) {
+			case *QKV:
+				filled[x.Cache] = i
+			case *Attention:
+				if x.K != None {
+					filled[x.Attr.Cache] = i
+				}
+				if at, ok := filled[x.Attr.Cache]; ok && at != i {
+					return fmt.Errorf("program: layer %d reads the keys of a layer in stage %d; cut elsewhere", s.Layer, at)
+				}
+			}
+		}
+	}
+	return nil
+}
+
+func copySteps(steps []Step) []Step {
+	out := make([]Step, len(steps))
+	for i, s := range steps {
+		out[i] = s
+		switch x := s.Body.(type) {
+		case *Embed:
+			c := *x
+			out[i].Body = &c
+		case *Norm:
+			c := *x
+			out[i].Body = &c
+		case *Linear:
+			c := *x
+			out[i].Body = &c
+		case *QKV:
+			c := *x
+			out[i].Body = &c
+		case *Attention:
+			c := *x
+			out[i].Body = &c
+		case *MoE:
+			c := *x
+			out[i].Body = &c
+		case *Rows:
+			c := *x
+			out[i].Body = &c
+		case *Elementwise:
+			c := *x
+			c.Code = append([]Instr{}, x.Code...)
+			out[i].Body = &c
+		case *OpStep:
+			c := *x
+			c.In = append([]Buf{}, x.In...)
+			out[i].Body = &c
+		}
+	}
+	return out
+}

@@ -1,0 +1,169 @@
+// Package program holds Steps: what a device runs for each batch, and the ways
+// to cut a program. It holds no bytes of weights and must never import devices.
+// Read Program and Step first.
+package program
+
+import (
+	"github.com/inferflow/inferflow/internal/graph"
+)
+
+// Buf numbers a row buffer of a program; None stands where there is none.
+type Buf int
+
+// None is the absent buffer.
+const None Buf = -1
+
+// Buffer is a float32 array of Width values for each row of the batch, or for
+// each wanted row when Out is set. Ids is the number of expert ids a row of a
+// route carries beside its weights.
+type Buffer struct {
+	Width int
+	Out   bool
+	Const bool // one row for all tokens
+	Ids   int
+}
+
+// Program is the flat list of steps of one stage.
+type Program struct {
+	Steps   []Step
+	Buffers []Buffer
+	Graph   *graph.Graph // caches, rotary tables, nodes of Op steps
+	Layers  int
+	In, Out []Buf // live values received from the stage before, sent to the next
+	Logits  Buf   // None in a stage that is not the last
+}
+
+// Kind names a step.
+type Kind string
+
+// The kinds of steps.
+const (
+	KindEmbed       Kind = "Embed"
+	KindNorm        Kind = "Norm"
+	KindLinear      Kind = "Linear"
+	KindQKV         Kind = "QKV"
+	KindAttention   Kind = "Attention"
+	KindMoE         Kind = "MoE"
+	KindRows        Kind = "Rows"
+	KindElementwise Kind = "Elementwise"
+	KindOp          Kind = "Op"
+)
+
+// Step is one fused piece of work. Body is *Embed, *Norm, … by Kind.
+type Step struct {
+	Kind  Kind
+	Layer int
+	Nodes []int  // graph nodes that it computes
+	Why   string // for Op steps: why no pattern took the node
+	Body  any
+}
+
+// Embed writes Scale × the table's row of each token.
+type Embed struct {
+	Table *graph.Weight
+	Guard int
+	Scale float64
+	Out   Buf
+}
+
+// Norm writes the normalised In, times Scale, plus Residual if there is one.
+type Norm struct {
+	In, Out  Buf
+	Norm     *graph.NormAttr
+	Residual Buf
+	Scale    float64
+}
+
+// Epilogue is what follows a matrix product y, in this order: act(y), × Scale,
+// softcap, + Residual. A gated Linear has act(y)·up instead of act(y).
+type Epilogue struct {
+	Act      *graph.UnaryAttr // nil: none
+	Scale    float64          // 0 or 1: none
+	Softcap  float64          // 0: none
+	Residual Buf
+}
+
+// Linear computes Out = epilogue(pre-norm(In)·Wᵀ + B). Up, if not nil, is the
+// second matrix of a gated pair: act(W·x + B) ⊙ (Up·x + UpB).
+type Linear struct {
+	In      Buf
+	PreNorm *graph.NormAttr
+	W, B    *graph.Weight
+	Up, UpB *graph.Weight
+	Epi     Epilogue
+	Out     Buf
+}
+
+// Head is one of q, k, v: a matrix and what happens to each head after it.
+// Order: clamp, norm (over each head, or over the whole width), rope, or
+// rope then norm when NormLast is set; then × Scale.
+type Head struct {
+	W, B     *graph.Weight
+	Heads    int
+	Dim      int
+	Clamp    float64         // 0: none; |x| ≤ Clamp
+	Norm     *graph.NormAttr // nil: none
+	WholeN   bool            // norm over all heads at once
+	NormLast bool
+	Rope     *graph.RopeAttr // nil: none
+}
+
+// QKV computes queries, keys and values of the normalised input, appends keys
+// and values to the cache and writes the queries.
+type QKV struct {
+	In      Buf
+	PreNorm *graph.NormAttr
+	Q, K, V Head
+	Cache   int
+	OutQ    Buf
+}
+
+// Attention reads queries and the cache and writes [Heads·ValueDim]. When Put
+// is set, K and V are row buffers that are appended to the cache first.
+type Attention struct {
+	Q, Out Buf
+	K, V   Buf // None where the cache is already filled (by QKV or an earlier layer)
+	Attr   *graph.AttentionAttr
+}
+
+// MoE computes the router, picks experts and adds their outputs.
+type MoE struct {
+	In       Buf
+	PreNorm  *graph.NormAttr
+	RouterIn Buf // where the router reads another value than the experts; None: the same
+	Router   *graph.LinearAttr
+	Route    *graph.RouteAttr
+	Experts  *graph.ExpertsAttr
+	Epi      Epilogue
+	Out      Buf
+}
+
+// Rows keeps the wanted rows of In.
+type Rows struct{ In, Out Buf }
+
+// Instr is one elementwise operation on registers of a tile: Dst = F(A, B).
+type Instr struct {
+	Op   string // "load", "const", a UnaryFuncs name, a BinaryAttr name, "where"
+	Dst  int
+	A, B int
+	C    int
+	P, Q float64
+	Buf  Buf // load
+	// Span of the load's value inside a row: value i of the output reads
+	// value (i / Div) mod Mod of the buffer's row.
+	Div, Mod int
+}
+
+// Elementwise runs a chain of simple operations over tiles of a row.
+type Elementwise struct {
+	Code  []Instr
+	Width int
+	Out   Buf
+}
+
+// OpStep runs one node of the graph with its float32 reference.
+type OpStep struct {
+	Node int
+	In   []Buf
+	Out  Buf
+}
