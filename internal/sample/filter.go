@@ -10,43 +10,83 @@ type cand struct {
 	key uint32 // rank: the lower the better
 }
 
-// Scratch holds the memory that choosing one token takes, about 24 bytes a
-// token of the vocabulary. Samplers that are used one after the other by one
-// goroutine may share it (Sampler.Share), so that it exists once and not once a
-// request.
+// Scratch holds the memory that choosing one token takes: at most 20 bytes a
+// token of the vocabulary, usually much less. Samplers that are used one after
+// the other by one goroutine may share it (Sampler.Share), so that it exists
+// once and not once a request.
 type Scratch struct {
 	cands  []cand
 	logits []float32
+	blocks []float64
 	hist   [1 << 11]float64
 }
 
-// gather makes candidates of the allowed tokens that are not masked by -Inf.
-// It returns them with the largest logit.
-func (sc *Scratch) gather(logits []float32, allowed Mask) ([]cand, float32) {
-	if cap(sc.cands) < len(logits) {
-		sc.cands = make([]cand, len(logits))
-	}
-	c := sc.cands[:len(logits)]
-	n := 0
-	best := float32(math.Inf(-1))
+// gather makes candidates of the allowed tokens that are not excluded by -Inf
+// and rank at or before limit.
+func (sc *Scratch) gather(logits []float32, allowed Mask, limit uint32) []cand {
+	c := sc.cands[:0]
 	for i, l := range logits {
-		if l < -math.MaxFloat32 || !allowed.Allowed(int32(i)) {
-			continue
+		if key := descending(l); key <= limit && l >= -math.MaxFloat32 && allowed.Allowed(int32(i)) {
+			c = append(c, cand{id: int32(i), key: key})
 		}
-		if l > best {
-			best = l
-		}
-		c[n] = cand{id: int32(i)}
-		n++
 	}
-	return c[:n], best
+	sc.cands = c[:0]
+	return c
 }
 
-// filter applies top-k, typical, top-p and min-p in this order.
-func (sc *Scratch) filter(c []cand, logits []float32, p *Params) []cand {
+// bound returns a rank that no candidate kept by the filters lies behind, found
+// without making candidates of the whole vocabulary; best is the largest logit.
+// If top-p is the first filter, total is the sum of all weights, else 0.
+func (sc *Scratch) bound(logits []float32, allowed Mask, best float32, p *Params) (limit uint32, total float64) {
+	switch {
+	case p.TopK > 0:
+		clear(sc.hist[:])
+		for i, l := range logits {
+			if l >= -math.MaxFloat32 && allowed.Allowed(int32(i)) {
+				sc.hist[descending(l)>>rankShift]++
+			}
+		}
+		return sc.reach(float64(p.TopK)), 0
+	case p.TypicalP < 1:
+		return math.MaxUint32, 0
+	case p.TopP < 1:
+		clear(sc.hist[:])
+		for i, l := range logits {
+			if l >= -math.MaxFloat32 && allowed.Allowed(int32(i)) {
+				w := exp(float64(l) - float64(best))
+				sc.hist[descending(l)>>rankShift] += w
+				total += w
+			}
+		}
+		return sc.reach(p.TopP * total), total
+	default: // min-p alone; the rounding down makes room for that of the floor
+		floor := float32(float64(best) + math.Log(p.MinP))
+		return descending(math.Nextafter32(floor, float32(math.Inf(-1)))), 0
+	}
+}
+
+// rankShift leaves the first digit of a rank, as cut divides it.
+const rankShift = 21
+
+// reach returns the last rank of the bucket in which the weights reach need.
+func (sc *Scratch) reach(need float64) uint32 {
+	sum := 0.0
+	for b := range sc.hist {
+		if sum += sc.hist[b]; sum >= need {
+			return uint32(b)<<rankShift | (1<<rankShift - 1)
+		}
+	}
+	return math.MaxUint32
+}
+
+// filter applies top-k, typical, top-p and min-p in this order to the tokens
+// that are allowed; best is the largest logit among them.
+func (sc *Scratch) filter(logits []float32, allowed Mask, best float32, p *Params) []cand {
+	limit, whole := sc.bound(logits, allowed, best, p)
+	c := sc.gather(logits, allowed, limit)
 	if p.TopK > 0 && p.TopK < len(c) {
 		for i := range c {
-			c[i].w, c[i].key = 1, descending(logits[c[i].id])
+			c[i].w = 1
 		}
 		c = sc.cut(c, float64(p.TopK))
 	}
@@ -56,6 +96,9 @@ func (sc *Scratch) filter(c []cand, logits []float32, p *Params) []cand {
 	}
 	if p.TopP < 1 {
 		total := weigh(c, logits, largest(c, logits), 1)
+		if whole > 0 {
+			total = whole
+		}
 		for i := range c {
 			c[i].key = descending(logits[c[i].id])
 		}
@@ -84,10 +127,9 @@ func largest(c []cand, logits []float32) float32 {
 
 // weigh sets each weight to exp((logit-best)/temperature) and returns the sum.
 func weigh(c []cand, logits []float32, best float32, temperature float64) float64 {
-	total := 0.0
+	scale, total := inverse(temperature), 0.0
 	for i := range c {
-		// A division, because the inverse of a tiny temperature overflows.
-		c[i].w = math.Exp((float64(logits[c[i].id]) - float64(best)) / temperature)
+		c[i].w = exp((float64(logits[c[i].id]) - float64(best)) * scale)
 		total += c[i].w
 	}
 	return total
@@ -116,14 +158,9 @@ func (sc *Scratch) typicality(c []cand, logits []float32) float64 {
 // descending maps a logit to a rank: a larger logit has a lower rank, and both
 // zeros have the same.
 func descending(l float32) uint32 {
-	b := math.Float32bits(l)
-	switch {
-	case l == 0:
-		return 1<<31 - 1
-	case b>>31 != 0:
-		return b
-	}
-	return ^b &^ (1 << 31)
+	b := math.Float32bits(l + 0) // -0 + 0 is +0
+	negative := uint32(int32(b) >> 31)
+	return b ^ (math.MaxInt32 &^ negative)
 }
 
 // cut keeps the smallest set of the best-ranked candidates whose weights sum to
@@ -133,7 +170,7 @@ func descending(l float32) uint32 {
 func (sc *Scratch) cut(c []cand, need float64) []cand {
 	var prefix, decided uint32 // the leading bits of the rank sought, and which
 	sum := 0.0                 // weight of all ranks below prefix
-	for _, digit := range [3]struct{ shift, width uint }{{21, 11}, {10, 11}, {0, 10}} {
+	for _, digit := range [3]struct{ shift, width uint }{{rankShift, 11}, {10, 11}, {0, 10}} {
 		hist := sc.hist[:1<<digit.width]
 		clear(hist)
 		low := uint32(len(hist) - 1)

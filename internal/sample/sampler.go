@@ -137,7 +137,7 @@ func (s *Sampler) Next(logits []float32, position, choice int, allowed Mask) (Re
 	}
 	r := Result{ID: id}
 	if s.p.Logprobs {
-		norm := logSumExp(logits, logits[top])
+		norm := s.memory().logSumExp(logits, logits[top])
 		r.Logprob = float32(float64(logits[id]) - norm)
 		r.Top = s.likeliest(logits, norm)
 	}
@@ -147,27 +147,23 @@ func (s *Sampler) Next(logits []float32, position, choice int, allowed Mask) (Re
 // choose applies the chain; top is the index of the largest raw logit.
 func (s *Sampler) choose(raw []float32, top int32, position, choice int, allowed Mask) (int32, error) {
 	logits := s.adjust(raw)
-	if s.p.Temperature == 0 {
-		if &logits[0] == &raw[0] && allowed.Allowed(top) {
-			return top, nil
-		}
-		id := argmaxAllowed(logits, allowed)
-		if id < 0 {
-			return 0, noCandidate(allowed)
-		}
-		return id, nil
+	if &logits[0] != &raw[0] || !allowed.Allowed(top) {
+		top = argmaxAllowed(logits, allowed)
 	}
-	sc := s.memory()
-	c, best := sc.gather(logits, allowed)
-	if len(c) == 0 {
+	if top < 0 {
 		return 0, noCandidate(allowed)
 	}
-	if s.p.filtered() {
-		c = sc.filter(c, logits, &s.p)
-		best = largest(c, logits)
+	if s.p.Temperature == 0 {
+		return top, nil
 	}
-	total := weigh(c, logits, best, s.p.Temperature)
-	return draw(c, Uniform(s.p.Seed, choice, position)*total), nil
+	sc := s.memory()
+	u := Uniform(s.p.Seed, choice, position)
+	if !s.p.filtered() {
+		return sc.drawAll(logits, allowed, top, s.p.Temperature, u), nil
+	}
+	c := sc.filter(logits, allowed, logits[top], &s.p)
+	total := weigh(c, logits, largest(c, logits), s.p.Temperature)
+	return draw(c, u*total), nil
 }
 
 func noCandidate(allowed Mask) error {
@@ -202,21 +198,6 @@ func (s *Sampler) adjust(raw []float32) []float32 {
 	return sc.logits
 }
 
-// draw inverts the cumulative distribution in the order of token ids: it
-// returns the first candidate at which the sum of weights passes target.
-func draw(c []cand, target float64) int32 {
-	sum, last := 0.0, c[0].id
-	for i := range c {
-		if sum += c[i].w; sum > target {
-			return c[i].id
-		}
-		if c[i].w > 0 {
-			last = c[i].id
-		}
-	}
-	return last
-}
-
 // argmax returns the first index of the largest logit (-1 if all are -Inf) and
 // the first index of a logit that is NaN or +Inf (-1 if there is none).
 func argmax(logits []float32) (top int32, bad int) {
@@ -242,15 +223,6 @@ func argmaxAllowed(logits []float32, allowed Mask) int32 {
 		}
 	}
 	return top
-}
-
-// logSumExp returns the logarithm of the sum of exp(logit); best is the largest.
-func logSumExp(logits []float32, best float32) float64 {
-	sum := 0.0
-	for _, l := range logits {
-		sum += math.Exp(float64(l) - float64(best))
-	}
-	return float64(best) + math.Log(sum)
 }
 
 // likeliest lists the tokens with the largest raw logits, ties by lower id.

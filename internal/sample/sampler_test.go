@@ -135,10 +135,8 @@ func TestFilters(t *testing.T) {
 		{"typical, wider", params(func(p *Params) { p.TypicalP = 0.75 }), []int32{1, 3, 4}},
 		{"top-p of what top-k left", params(func(p *Params) { p.TopK, p.TopP = 2, 0.57 }), []int32{3}},
 	} {
-		sc := new(Scratch)
-		cands, _ := sc.gather(logits, nil)
 		var got []int32
-		for _, x := range sc.filter(cands, logits, &c.p) {
+		for _, x := range new(Scratch).filter(logits, nil, logits[3], &c.p) {
 			got = append(got, x.id)
 		}
 		if !slices.Equal(got, c.want) {
