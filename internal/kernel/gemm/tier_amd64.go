@@ -1,0 +1,19 @@
+//go:build amd64 && !noasm
+
+package gemm
+
+import (
+	"github.com/inferflow/inferflow/internal/sys"
+	"github.com/inferflow/inferflow/quant"
+)
+
+// kernelSet would hold assembly; here there is none.
+type kernelSet struct{}
+
+func setOf(sys.Tier, quant.Type) *kernelSet { return nil }
+
+func (*kernelSet) panel(w *Matrix, dst []float32, stride int, a *Acts, from, to, p int, s *Scratch) {
+	panic("gemm: no assembly in this build")
+}
+
+func prepareInt8(dst []byte, src []float32) { prepareInt8Go(dst, src) }
