@@ -1,0 +1,115 @@
+package safetensors
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+)
+
+// openIndex opens all shards that the index at path lists. They must lie in
+// the index's own folder.
+func openIndex(path string) (*File, error) {
+	where, err := readIndex(path)
+	if err != nil {
+		return nil, err
+	}
+	shards := map[string]bool{}
+	for _, name := range where {
+		shards[name] = true
+	}
+	var names, missing []string
+	for name := range shards {
+		names = append(names, name)
+		if _, err := os.Stat(filepath.Join(filepath.Dir(path), name)); errors.Is(err, fs.ErrNotExist) {
+			missing = append(missing, name)
+		}
+	}
+	slices.Sort(names)
+	if len(missing) > 0 {
+		slices.Sort(missing)
+		return nil, fmt.Errorf("safetensors: %s: lists %d files, these are not there: %s: %w", path, len(names), listNames(missing), ErrMissing)
+	}
+	var parts []*part
+	for _, name := range names {
+		p, err := openPart(filepath.Join(filepath.Dir(path), name))
+		if err != nil {
+			closeParts(parts)
+			return nil, err
+		}
+		parts = append(parts, p)
+	}
+	return assemble(path, parts, where)
+}
+
+// listNames renders the first names of a list and the number of the others.
+func listNames(names []string) string {
+	const most = 10
+	if len(names) <= most {
+		return strings.Join(names, ", ")
+	}
+	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
+}
+
+// readIndex reads which shard holds each tensor.
+func readIndex(path string) (map[string]string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("safetensors: %w", err)
+	}
+	defer f.Close()
+	text, err := io.ReadAll(io.LimitReader(f, maxHeader+1))
+	if err != nil {
+		return nil, fmt.Errorf("safetensors: %w", err)
+	}
+	if len(text) > maxHeader {
+		return nil, fmt.Errorf("safetensors: %s: an index of more than %d bytes: %w", path, maxHeader, ErrCorrupt)
+	}
+	where, err := parseIndex(text)
+	if err != nil {
+		return nil, fmt.Errorf("safetensors: %s: %w", path, err)
+	}
+	return where, nil
+}
+
+// parseIndex reads {"metadata": …, "weight_map": {tensor: file}}.
+func parseIndex(text []byte) (where map[string]string, err error) {
+	s := newScanner(text)
+	err = s.object("the index", func(key string) error {
+		if key != "weight_map" {
+			var skip json.RawMessage
+			if err := s.Decode(&skip); err != nil {
+				return s.bad("%s: broken JSON: %v", quote(key), err)
+			}
+			return nil
+		}
+		where = map[string]string{}
+		return s.object("weight_map", func(name string) error {
+			file, err := s.str("weight_map " + quote(name))
+			if err == nil && !plainName(file) {
+				err = s.bad("tensor %s: the file %s is no plain name of a %s file in the same folder", quote(name), quote(file), suffix)
+			}
+			where[name] = file
+			return err
+		})
+	})
+	if err == nil {
+		err = s.end()
+	}
+	if err == nil && len(where) == 0 {
+		err = fmt.Errorf("lists no tensors under \"weight_map\": %w", ErrCorrupt)
+	}
+	return where, err
+}
+
+// plainName reports whether name is a file of the folder itself: no path, not
+// hidden, nothing that a system gives a meaning of its own.
+func plainName(name string) bool {
+	return len(name) <= 255 && strings.HasSuffix(name, suffix) && filepath.IsLocal(name) &&
+		!strings.HasPrefix(name, ".") && !strings.ContainsAny(name, "/\\:\x00")
+}
