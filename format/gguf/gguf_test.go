@@ -269,3 +269,47 @@ func TestLargeVocabulary(t *testing.T) {
 		t.Error("other tokens came back")
 	}
 }
+
+// The sample is written by the Python package gguf (testdata/golden.py).
+func TestGolden(t *testing.T) {
+	f, err := Open("testdata/sample.gguf")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	for _, c := range []struct {
+		key  string
+		want any
+	}{
+		{"general.architecture", "tiny"}, {"tiny.block_count", uint32(2)}, {"tiny.eps", float32(1e-5)}, {"tiny.big", 1e300},
+		{"tiny.flag", true}, {"tiny.low", int64(-1 << 40)}, {"tiny.high", uint64(math.MaxUint64)},
+		{"tiny.heads", []int32{4, 2, 4}}, {"tiny.windows", []bool{true, false}}, {"tiny.scales", []float32{0.5, 0.25}},
+		{"tokenizer.ggml.tokens", []string{"<s>", "Ġhello", "", "é"}}, {"tiny.text", "two\nlines é"},
+	} {
+		if v, ok := f.Meta.Value(c.key); !ok || !reflect.DeepEqual(v.Any(), c.want) {
+			t.Errorf("%s: got %v (%s), want %v", c.key, v, v.TypeName(), c.want)
+		}
+	}
+	for _, c := range []struct {
+		name, typ, shape string
+		first, last      float32
+	}{
+		{"token_embd.weight", "F32", "[4, 3]", 0, 11},
+		{"norm.weight", "F16", "[3]", 1, -2},
+		{"quantised", "Q8_0", "[2, 64]", -0.99993896, 0.99993896},
+		{"ids", "I32", "[3, 1, 2]", 1, 6},
+	} {
+		v, ok := f.Tensor(c.name)
+		if !ok {
+			t.Errorf("no tensor %s", c.name)
+			continue
+		}
+		x := make([]float32, v.Shape.Elements())
+		if err := v.Type.Decode(x, v.Data); err != nil {
+			t.Error(err)
+		}
+		if v.Type.String() != c.typ || v.Shape.String() != c.shape || x[0] != c.first || x[len(x)-1] != c.last {
+			t.Errorf("%s: got %s %s %v … %v", c.name, v.Type, v.Shape, x[0], x[len(x)-1])
+		}
+	}
+}
