@@ -1,0 +1,145 @@
+package tokenizer
+
+import (
+	"sort"
+	"strings"
+	"unicode/utf8"
+
+	"github.com/inferflow/inferflow/tokenizer/pattern"
+)
+
+// addedToken is a token that is cut out of the text before the model sees it. The flags are those of Hugging Face's AddedToken.
+type addedToken struct {
+	id         int32
+	text       string
+	special    bool
+	singleWord bool // not inside a word
+	lstrip     bool // takes the white space before it
+	rstrip     bool // and behind it
+	normalized bool // is looked for in the normalized text
+	space      bool // white space alone and not special: looked for even in text that is not parsed
+}
+
+// addedTokens finds added tokens: leftmost first, and the longest there.
+type addedTokens struct {
+	list       []addedToken
+	raw        *trie // those looked for in the text as it came (all of them if nothing normalizes); values index list
+	normalized *trie // those looked for in the normalized text
+	every      *trie // all, for texts of which only parts are parsed
+}
+
+// span is a range of bytes.
+type span struct{ start, end int }
+
+// parsed says where in a text added tokens may be recognised.
+type parsed struct {
+	all   bool
+	mixed bool // spans say it
+	spans []span
+}
+
+func (p parsed) covers(start, end int) bool {
+	if !p.mixed {
+		return p.all
+	}
+	i := sort.Search(len(p.spans), func(i int) bool { return p.spans[i].end >= end })
+	return i < len(p.spans) && p.spans[i].start <= start
+}
+
+// joinPieces concatenates pieces and marks where the special ones lie.
+func joinPieces(pieces []Piece) (string, parsed) {
+	var b strings.Builder
+	marks := parsed{mixed: true}
+	users := false
+	for _, p := range pieces {
+		start := b.Len()
+		b.WriteString(p.Text)
+		switch n := len(marks.spans); {
+		case p.Text == "":
+		case !p.Special:
+			users = true
+		case n > 0 && marks.spans[n-1].end == start:
+			marks.spans[n-1].end = b.Len()
+		default:
+			marks.spans = append(marks.spans, span{start, b.Len()})
+		}
+	}
+	if !users {
+		marks = parsed{all: true}
+	} else if len(marks.spans) == 0 {
+		marks = parsed{}
+	}
+	return b.String(), marks
+}
+
+// newAddedTokens builds the tries. normalize is nil if nothing normalizes.
+func newAddedTokens(list []addedToken, norm normalizer) addedTokens {
+	a := addedTokens{list: list, raw: newTrie(len(list)), normalized: newTrie(len(list)), every: newTrie(len(list))}
+	for i := range list {
+		tok := &list[i]
+		if tok.text == "" {
+			continue
+		}
+		tok.space = !tok.special && strings.Trim(tok.text, " \t\r\n\v\f\u2581") == ""
+		a.every.insert(tok.text, int32(i))
+		if tok.normalized && norm != nil {
+			a.normalized.insert(norm.normalize(tok.text), int32(i))
+		} else {
+			a.raw.insert(tok.text, int32(i))
+		}
+	}
+	return a
+}
+
+// cut calls yield for each part of text in order: an added token (id >= 0) or text between them (id < 0), with the byte where the part begins.
+func (a *addedTokens) cut(text string, marks parsed, normalizes bool, yield func(part string, start int, id int32)) {
+	t := a.raw
+	if normalizes && marks.mixed {
+		t = a.every
+	}
+	a.cutWith(t, text, marks, yield)
+}
+
+// cutNormalized is cut for normalized text. A text of which only parts are parsed was cut completely before.
+func (a *addedTokens) cutNormalized(text string, marks parsed, yield func(part string, start int, id int32)) {
+	if marks.mixed {
+		yield(text, 0, -1)
+		return
+	}
+	a.cutWith(a.normalized, text, marks, yield)
+}
+
+func (a *addedTokens) cutWith(t *trie, text string, marks parsed, yield func(part string, start int, id int32)) {
+	done := 0
+	for pos := t.candidate(text, 0); pos < len(text); {
+		n, size := t.longest(text[pos:], func(v int32) bool { return a.list[v].space || marks.covers(pos, pos+len(a.list[v].text)) })
+		if size == 0 || a.list[n].singleWord && insideWord(text, pos, pos+size) {
+			pos = t.candidate(text, pos+max(size, 1))
+			continue
+		}
+		tok := &a.list[n]
+		start, end := pos, pos+size
+		if tok.lstrip {
+			start = max(done, len(strings.TrimRightFunc(text[:start], pattern.IsSpace)))
+		}
+		if tok.rstrip {
+			end = len(text) - len(strings.TrimLeftFunc(text[end:], pattern.IsSpace))
+		}
+		if start > done {
+			yield(text[done:start], done, -1)
+		}
+		yield(text[start:end], start, tok.id)
+		done = end
+		pos = t.candidate(text, end)
+	}
+	if done < len(text) {
+		yield(text[done:], done, -1)
+	}
+}
+
+// insideWord reports whether text[start:end] touches a word character on either side.
+func insideWord(text string, start, end int) bool {
+	before, w := utf8.DecodeLastRuneInString(text[:start])
+	after, v := utf8.DecodeRuneInString(text[end:])
+	return w > 0 && pattern.IsWord(before) || v > 0 && pattern.IsWord(after)
+}

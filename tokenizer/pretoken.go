@@ -1,0 +1,221 @@
+package tokenizer
+
+import (
+	"strings"
+	"unicode/utf8"
+
+	"github.com/inferflow/inferflow/tokenizer/pattern"
+)
+
+// preTokenizer cuts text into words. first says that text begins the whole input. Words are yielded in order and may be empty.
+type preTokenizer interface {
+	split(text string, first bool, yield func(word string))
+}
+
+// preTokenizers applies each to the words of the one before.
+type preTokenizers []preTokenizer
+
+func (p preTokenizers) split(text string, first bool, yield func(string)) {
+	switch len(p) {
+	case 0:
+		yield(text)
+		return
+	case 1:
+		p[0].split(text, first, yield)
+		return
+	}
+	p[0].split(text, first, func(word string) {
+		if word != "" {
+			p[1:].split(word, first, yield)
+			first = false
+		}
+	})
+}
+
+// behavior says what becomes of the matches of a split (SplitDelimiterBehavior).
+type behavior uint8
+
+const (
+	behaveIsolated behavior = iota
+	behaveRemoved
+	behaveContiguous
+	behaveWithPrevious
+	behaveWithNext
+)
+
+// splitter cuts by a search for delimiters; find yields every match in order.
+type splitter struct {
+	find     func(text string, yield func(start, end int))
+	behavior behavior
+	invert   bool // what lies between the matches is the delimiter
+}
+
+func patternSplitter(p *pattern.Pattern, b behavior, invert bool) *splitter {
+	return &splitter{find: p.Each, behavior: b, invert: invert}
+}
+
+// literalFinder finds a string.
+func literalFinder(what string) func(string, func(int, int)) {
+	return func(text string, yield func(int, int)) {
+		for pos := 0; what != ""; {
+			i := strings.Index(text[pos:], what)
+			if i < 0 {
+				return
+			}
+			yield(pos+i, pos+i+len(what))
+			pos += i + len(what)
+		}
+	}
+}
+
+// runeFinder finds single runes.
+func runeFinder(is func(rune) bool) func(string, func(int, int)) {
+	return func(text string, yield func(int, int)) {
+		for i := 0; i < len(text); {
+			r, w := utf8.DecodeRuneInString(text[i:])
+			if is(r) {
+				yield(i, i+w)
+			}
+			i += w
+		}
+	}
+}
+
+func (s *splitter) split(text string, _ bool, yield func(string)) {
+	out := behaviorState{behavior: s.behavior, text: text, yield: yield}
+	done := 0
+	s.find(text, func(start, end int) {
+		if start > done {
+			out.part(done, start, s.invert)
+		}
+		out.part(start, end, !s.invert)
+		done = end
+	})
+	if done < len(text) {
+		out.part(done, len(text), s.invert)
+	}
+	out.end()
+}
+
+// behaviorState joins the parts of a text, delimiters and what lies between, as the behavior asks.
+type behaviorState struct {
+	behavior   behavior
+	text       string
+	yield      func(string)
+	start      int  // of the word that is open
+	stop       int  // its end
+	open       bool // there is one
+	delimiter  bool // the last part was a delimiter
+	hasStarted bool
+}
+
+func (b *behaviorState) part(start, end int, delimiter bool) {
+	join := false
+	switch b.behavior {
+	case behaveIsolated:
+	case behaveRemoved:
+		if delimiter {
+			b.delimiter = true
+			return
+		}
+	case behaveContiguous:
+		join = b.hasStarted && delimiter == b.delimiter
+	case behaveWithPrevious:
+		join = delimiter && b.hasStarted && !b.delimiter
+	case behaveWithNext:
+		join = !delimiter && b.hasStarted && b.delimiter
+	}
+	if !join {
+		b.end()
+		b.start = start
+	}
+	b.stop, b.open, b.delimiter, b.hasStarted = end, true, delimiter, true
+}
+
+func (b *behaviorState) end() {
+	if b.open {
+		b.yield(b.text[b.start:b.stop])
+		b.open = false
+	}
+}
+
+// byteLevelSplit is the ByteLevel pre-tokenizer: an optional space before the word and the split of GPT-2. The mapping to the byte alphabet is left to
+// the model, which reads bytes; see byteMapper for the files where other steps follow.
+type byteLevelSplit struct {
+	prefixSpace bool
+	words       *pattern.Pattern // nil: no split
+}
+
+func (p *byteLevelSplit) split(text string, _ bool, yield func(string)) {
+	if p.prefixSpace && !strings.HasPrefix(text, " ") {
+		text = " " + text
+	}
+	if p.words == nil {
+		yield(text)
+		return
+	}
+	done := 0
+	p.words.Each(text, func(start, end int) {
+		if start > done {
+			yield(text[done:start])
+		}
+		yield(text[start:end])
+		done = end
+	})
+	if done < len(text) {
+		yield(text[done:])
+	}
+}
+
+// byteMapper writes words in the byte alphabet, or undoes that, for the steps between that see it.
+type byteMapper struct{ undo bool }
+
+func (p byteMapper) split(text string, _ bool, yield func(string)) {
+	if !p.undo {
+		yield(string(toByteLevel(nil, text)))
+		return
+	}
+	if raw, ok := fromByteLevel(nil, text); ok {
+		text = string(raw)
+	}
+	yield(text)
+}
+
+// metaspace turns spaces into a mark and cuts before each.
+type metaspace struct {
+	mark   string
+	prefix prefixScheme
+	cut    bool
+}
+
+type prefixScheme uint8
+
+const (
+	prefixNever prefixScheme = iota
+	prefixFirst
+	prefixAlways
+)
+
+func (p *metaspace) split(text string, first bool, yield func(string)) {
+	text = strings.ReplaceAll(text, " ", p.mark)
+	if (p.prefix == prefixAlways || p.prefix == prefixFirst && first) && !strings.HasPrefix(text, p.mark) {
+		text = p.mark + text
+	}
+	if !p.cut {
+		yield(text)
+		return
+	}
+	for start := 0; start < len(text); {
+		skip := 0
+		if strings.HasPrefix(text[start:], p.mark) {
+			skip = len(p.mark)
+		}
+		i := strings.Index(text[start+skip:], p.mark)
+		if i < 0 {
+			yield(text[start:])
+			return
+		}
+		yield(text[start : start+skip+i])
+		start += skip + i
+	}
+}
