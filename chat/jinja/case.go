@@ -1,0 +1,121 @@
+package jinja
+
+import "unicode"
+
+func upperRune(r rune) string {
+	if c, ok := fullCase[r]; ok {
+		return c[0]
+	}
+	return string(unicode.ToUpper(r))
+}
+
+func titleRune(r rune) string {
+	if c, ok := fullCase[r]; ok {
+		return c[2]
+	}
+	return string(unicode.ToTitle(r))
+}
+
+// lowerAt is Python's lower case of the rune at byte i: a capital sigma at the
+// end of a word becomes the final form.
+func lowerAt(s string, i int, r rune) string {
+	if r == 'Σ' && finalSigma(s, i) {
+		return "ς"
+	}
+	if c, ok := fullCase[r]; ok {
+		return c[1]
+	}
+	return string(unicode.ToLower(r))
+}
+
+func cased(r rune) bool { return unicode.In(r, unicode.Lu, unicode.Ll, unicode.Lt) }
+
+func caseIgnorable(r rune) bool {
+	return unicode.In(r, unicode.Mn, unicode.Me, unicode.Cf, unicode.Lm, unicode.Sk) ||
+		r == '\'' || r == '.' || r == ':' || r == '·' || r == '’'
+}
+
+func finalSigma(s string, i int) bool {
+	before := false
+	for _, r := range s[:i] {
+		if !caseIgnorable(r) {
+			before = cased(r)
+		}
+	}
+	if !before {
+		return false
+	}
+	for _, r := range s[i+len("Σ"):] {
+		if !caseIgnorable(r) {
+			return !cased(r)
+		}
+	}
+	return true
+}
+
+func (s Str) upper() Str { return s.mapRunes(func(_ int, r rune) string { return upperRune(r) }) }
+
+func (s Str) lower() Str {
+	return s.mapRunes(func(i int, r rune) string { return lowerAt(s.s, i, r) })
+}
+
+func (s Str) capitalize() Str {
+	return s.mapRunes(func(i int, r rune) string {
+		if i == 0 {
+			return titleRune(r)
+		}
+		return lowerAt(s.s, i, r)
+	})
+}
+
+// title is Python's str.title: words are runs of cased characters.
+func (s Str) title() Str {
+	inWord := false
+	return s.mapRunes(func(i int, r rune) string {
+		first := !inWord
+		inWord = cased(r)
+		if first {
+			return titleRune(r)
+		}
+		return lowerAt(s.s, i, r)
+	})
+}
+
+func (s Str) swapcase() Str {
+	return s.mapRunes(func(i int, r rune) string {
+		if unicode.IsUpper(r) {
+			return lowerAt(s.s, i, r)
+		}
+		return upperRune(r)
+	})
+}
+
+// isCase says whether all cased characters are of the class, and there is one.
+func (s Str) isCase(upper bool) bool {
+	any := false
+	for _, r := range s.s {
+		switch {
+		case unicode.IsUpper(r) || unicode.Is(unicode.Lt, r):
+			if !upper || unicode.Is(unicode.Lt, r) {
+				return false
+			}
+			any = true
+		case unicode.IsLower(r):
+			if upper {
+				return false
+			}
+			any = true
+		}
+	}
+	return any
+}
+
+// all says whether every rune passes, and there is one: Python's isdigit etc.
+func (s Str) all(f func(rune) bool) bool {
+	for _, r := range s.s {
+		if !f(r) {
+			return false
+		}
+	}
+	return s.s != ""
+}

@@ -1,0 +1,188 @@
+package jinja
+
+import (
+	"time"
+)
+
+// Limits bound what a template may use; a zero field means its default.
+type Limits struct {
+	Steps  int   // nodes evaluated and items visited; default 10 million
+	Output int   // bytes of any one string and of the output; default 16 MiB
+	Memory int64 // bytes allocated in all for strings and lists; default 512 MiB
+	Source int   // bytes of template source; default 1 MiB
+}
+
+func (l Limits) orDefaults() Limits {
+	if l.Steps == 0 {
+		l.Steps = 10_000_000
+	}
+	if l.Output == 0 {
+		l.Output = 16 << 20
+	}
+	if l.Memory == 0 {
+		l.Memory = 512 << 20
+	}
+	if l.Source == 0 {
+		l.Source = 1 << 20
+	}
+	return l
+}
+
+// maxDepth bounds nested evaluations, macro calls among them.
+const maxDepth = 2000
+
+// Template is a parsed template. It is immutable and safe for concurrent use.
+type Template struct {
+	body []stmt
+	lim  Limits
+}
+
+// Parse reads a template. Errors are *Error of kind ErrSyntax (with line and
+// column) or ErrLimit.
+func Parse(source string, lim Limits) (*Template, error) {
+	lim = lim.orDefaults()
+	if len(source) > lim.Source {
+		return nil, limitf("the template has %d bytes, more than the limit of %d", len(source), lim.Source)
+	}
+	toks, err := lex(source)
+	if err != nil {
+		return nil, err
+	}
+	p := &parser{toks: toks}
+	body, _, err := p.body(pos{})
+	if err != nil {
+		return nil, err
+	}
+	return &Template{body, lim}, nil
+}
+
+// Piece is a stretch of rendered text that came either from the template or,
+// with User set, from the data that the caller gave.
+type Piece struct {
+	Text string
+	User bool
+}
+
+// Render runs the template over the variables; now is what strftime_now tells.
+// Neighbouring pieces differ in User, and none is empty. Errors are *Error.
+func (t *Template) Render(vars *Dict, now time.Time) ([]Piece, error) {
+	r := &run{lim: t.lim, now: now, out: &strBuilder{}, filters: filters, tests: tests,
+		attrOf: (*run).attr, itemOf: (*run).item}
+	root := &scope{vars: map[string]Value{}, parent: &scope{vars: globals}}
+	for i, k := range vars.keys {
+		if name, ok := k.(Str); ok {
+			root.vars[name.s] = vars.vals[i]
+		}
+	}
+	if err := r.block(t.body, root); err != nil {
+		if err == errBreak || err == errContinue {
+			err = errorf("break or continue outside a loop")
+		}
+		return nil, err
+	}
+	return r.out.str().pieces(), nil
+}
+
+func (s Str) pieces() []Piece {
+	var out []Piece
+	at := 0
+	for _, u := range s.user {
+		if u.lo > at {
+			out = append(out, Piece{s.s[at:u.lo], false})
+		}
+		out = append(out, Piece{s.s[u.lo:u.hi], true})
+		at = u.hi
+	}
+	if at < len(s.s) {
+		out = append(out, Piece{s.s[at:], false})
+	}
+	return out
+}
+
+// run is the state of one rendering.
+type run struct {
+	lim   Limits
+	now   time.Time
+	steps int
+	mem   int64
+	depth int
+	out   *strBuilder
+	// the tables are fields so that what they hold may look into them
+	filters map[string]filterFunc
+	tests   map[string]testFunc
+	attrOf  func(*run, Value, string) (Value, error)
+	itemOf  func(*run, Value, Value) (Value, error)
+}
+
+// step pays for n units of work.
+func (r *run) step(n int) error {
+	if r.steps += n; r.steps > r.lim.Steps {
+		return limitf("more than %d steps", r.lim.Steps)
+	}
+	return nil
+}
+
+// enter pays for a node and bounds the nesting; leave undoes the latter.
+func (r *run) enter() error {
+	if r.depth++; r.depth > maxDepth {
+		return limitf("evaluation nested deeper than %d levels", maxDepth)
+	}
+	return r.step(1)
+}
+
+func (r *run) leave() { r.depth-- }
+
+// text pays for a string about to be made of n bytes. Copying costs steps too,
+// so that doubling a string over and over is soon too dear.
+func (r *run) text(n int) error {
+	if n > r.lim.Output {
+		return limitf("a string of %d bytes, more than the limit of %d", n, r.lim.Output)
+	}
+	if r.mem += int64(n) + 32; r.mem > r.lim.Memory {
+		return limitf("more than %d bytes of memory", r.lim.Memory)
+	}
+	return r.step(n / 256)
+}
+
+// list pays for n list items.
+func (r *run) list(n int) error {
+	if r.mem += int64(n) * 64; r.mem > r.lim.Memory {
+		return limitf("more than %d bytes of memory", r.lim.Memory)
+	}
+	return r.step(n / 8)
+}
+
+func (r *run) write(s Str) error {
+	if r.out.len()+len(s.s) > r.lim.Output {
+		return limitf("more than %d bytes of output", r.lim.Output)
+	}
+	if err := r.text(len(s.s)); err != nil {
+		return err
+	}
+	r.out.add(s)
+	return nil
+}
+
+// scope holds the names of one block; names not found are looked for outwards.
+type scope struct {
+	vars   map[string]Value
+	parent *scope
+}
+
+func (s *scope) inner() *scope { return &scope{parent: s} }
+
+func (s *scope) get(name string) (Value, bool) {
+	for ; s != nil; s = s.parent {
+		if v, ok := s.vars[name]; ok {
+			return v, true
+		}
+	}
+	return nil, false
+}
+
+func (s *scope) set(name string, v Value) {
+	if s.vars == nil {
+		s.vars = map[string]Value{}
+	}
+	s.vars[name] = v
+}

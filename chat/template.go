@@ -1,0 +1,181 @@
+package chat
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/inferflow/inferflow/chat/jinja"
+)
+
+// ErrRefused marks a conversation that the template itself refuses, for example
+// because roles do not alternate; errors.Is finds it.
+var ErrRefused = jinja.ErrRaised
+
+// ErrSyntax marks a template that does not parse.
+var ErrSyntax = jinja.ErrSyntax
+
+// ErrLimit marks a template that exceeded a limit.
+var ErrLimit = jinja.ErrLimit
+
+// Arguments says in which form a template gets the arguments of tool calls.
+type Arguments uint8
+
+// The forms; Auto finds by a trial rendering which one the template can print.
+const (
+	ArgumentsAuto Arguments = iota
+	ArgumentsObject
+	ArgumentsText
+)
+
+// LateSystem says what becomes of system messages that are not the first.
+type LateSystem uint8
+
+// Late system messages are given to the template as they are, joined to the
+// first message (with a blank line between), or become messages of the user.
+const (
+	LateSystemKeep LateSystem = iota
+	LateSystemMerge
+	LateSystemUser
+)
+
+// Options say how a template is read and given its messages.
+type Options struct {
+	Limits     jinja.Limits
+	Arguments  Arguments
+	LateSystem LateSystem
+	// DeveloperRole renames the role "developer"; "" keeps it.
+	DeveloperRole string
+}
+
+// Template is a parsed chat template, safe for concurrent use.
+type Template struct {
+	prog *jinja.Template
+	opts Options
+}
+
+// Piece is a stretch of the prompt; User says that it came from the
+// conversation, so that no special token may be recognised in it.
+type Piece = jinja.Piece
+
+// Input is what a prompt is made of.
+type Input struct {
+	Messages            []Message
+	Tools               []Tool
+	AddGenerationPrompt bool
+	// ContinueFinal ends the prompt with the content of the last message, for the
+	// model to go on with.
+	ContinueFinal bool
+	BOS, EOS      string            // the text of the special tokens
+	Tokens        map[string]string // further ones by variable, such as "pad_token"
+	// Extra are further variables (chat_template_kwargs): what encoding/json
+	// decodes to, or json.RawMessage. Their text counts as the conversation's.
+	Extra map[string]any
+	Now   time.Time // what strftime_now tells; zero means the present
+}
+
+// Parse reads a template in Jinja2 as Hugging Face transformers sets it up.
+// Errors of syntax name line and column.
+func Parse(source string, o Options) (*Template, error) {
+	prog, err := jinja.Parse(source, o.Limits)
+	if err != nil {
+		return nil, fmt.Errorf("chat: template: %w", err)
+	}
+	t := &Template{prog, o}
+	if o.Arguments == ArgumentsAuto && strings.Contains(source, "arguments") {
+		t.opts.Arguments = t.probeArguments()
+	}
+	return t, nil
+}
+
+// probeArguments renders a tool call to find which form of arguments the
+// template can print: some join them to text, which an object would fail or
+// show as Python prints dicts.
+func (t *Template) probeArguments() Arguments {
+	in := Input{Messages: []Message{
+		{Role: "user", Content: "u"},
+		{Role: "assistant", NoContent: true, ToolCalls: []ToolCall{{ID: "123456789", Name: "f", Arguments: []byte(`{"probe":"v"}`)}}},
+		{Role: "tool", Content: "r", Name: "f", ToolCallID: "123456789"},
+		{Role: "assistant", Content: "a"},
+	}, Now: time.Unix(0, 0)}
+	try := func(a Arguments, content bool) (string, error) {
+		probe := &Template{t.prog, t.opts}
+		probe.opts.Arguments = a
+		in.Messages[1].NoContent = !content
+		return probe.RenderString(in)
+	}
+	for _, content := range []bool{false, true} {
+		asObject, objErr := try(ArgumentsObject, content)
+		_, textErr := try(ArgumentsText, content)
+		if objErr != nil && textErr == nil {
+			return ArgumentsText
+		}
+		if objErr == nil {
+			if strings.Contains(asObject, "{'probe'") && textErr == nil {
+				return ArgumentsText
+			}
+			return ArgumentsObject
+		}
+	}
+	return ArgumentsObject
+}
+
+// Render gives the prompt in pieces; no two neighbours have the same User and
+// none is empty. A refusal of the template is ErrRefused.
+func (t *Template) Render(in Input) ([]Piece, error) {
+	vars, mark, err := t.variables(in)
+	if err != nil {
+		return nil, fmt.Errorf("chat: %w", err)
+	}
+	now := in.Now
+	if now.IsZero() {
+		now = time.Now()
+	}
+	pieces, err := t.prog.Render(vars, now)
+	if err != nil {
+		return nil, fmt.Errorf("chat: template: %w", err)
+	}
+	if in.ContinueFinal {
+		return cutAfter(pieces, mark)
+	}
+	return pieces, nil
+}
+
+// RenderString gives the prompt as one string.
+func (t *Template) RenderString(in Input) (string, error) {
+	pieces, err := t.Render(in)
+	if err != nil {
+		return "", err
+	}
+	return Join(pieces), nil
+}
+
+// Join gives the text of pieces.
+func Join(pieces []Piece) string {
+	var b strings.Builder
+	for _, p := range pieces {
+		b.WriteString(p.Text)
+	}
+	return b.String()
+}
+
+// continueMark is put behind the last message to find its end in the prompt.
+const continueMark = "\uE0FFcontinue-here\uE0FF"
+
+// cutAfter drops the last mark and all behind it. If the template trimmed the
+// message, the mark lost the space that stood before it and so does the prompt.
+func cutAfter(pieces []Piece, mark string) ([]Piece, error) {
+	for i := len(pieces) - 1; i >= 0; i-- {
+		k := strings.LastIndex(pieces[i].Text, mark)
+		if k < 0 {
+			continue
+		}
+		out := pieces[:i:i]
+		if k > 0 {
+			out = append(out, Piece{Text: pieces[i].Text[:k], User: pieces[i].User})
+		}
+		return out, nil
+	}
+	return nil, errors.New("chat: continue the last message: the template leaves its content out of the prompt")
+}
