@@ -1,0 +1,235 @@
+package attn
+
+import (
+	"math"
+
+	"github.com/inferflow/inferflow/internal/kernel/vec"
+)
+
+var negInf = float32(math.Inf(-1))
+
+// scores writes q·k of rows r to r+n with tile t to logits, [n][16]. Positions that a
+// row does not see get values of no meaning.
+func (s *Scratch) scores(c *Call, t, r, n int, logits []float32) {
+	tile := c.Keys[c.TileK[t-c.FirstTile]:][:KeyTileBytes(c.KeyType, c.DK)]
+	if s.avx2 && (c.KeyType == F32 || n <= directRows && s.keysOf != t) {
+		scoresDirect(c.KeyType, logits, c.Q[r*c.QStride:], c.QStride, tile, c.DK, n)
+		return
+	}
+	k := s.keys[:c.DK*Tile]
+	if s.keysOf != t {
+		expand(k, tile, c.KeyType)
+		s.keysOf = t
+	}
+	q := c.Q[r*c.QStride:]
+	if s.avx2 {
+		scoresAVX2(&logits[0], &q[0], c.QStride, &k[0], c.DK, n)
+		return
+	}
+	for i := range n {
+		scoresRow(logits[i*Tile:][:Tile], q[i*c.QStride:][:c.DK], k)
+	}
+}
+
+func scoresRow(out, q, k []float32) {
+	var sum [Tile]float32
+	for d, f := range q {
+		for j, v := range k[d*Tile:][:Tile] {
+			sum[j] += float32(f * v)
+		}
+	}
+	copy(out, sum[:])
+}
+
+// adjust turns q·k into the logits of Call, scale included.
+func (c *Call) adjust(logits []float32, t, r, n int) {
+	vec.Scale(logits, logits, c.Scale)
+	if c.Softcap != 0 {
+		vec.Softcap(logits, logits, c.Softcap)
+	}
+	for i := range n {
+		row := logits[i*Tile:][:Tile]
+		if c.Slopes != nil {
+			slope, p := c.Slopes[r+i], t*Tile-int(c.Hi[r+i])+1
+			for j := range row {
+				row[j] += float32(slope * float32(p+j))
+			}
+		}
+		if c.Bias != nil {
+			at := (r+i)*c.BiasStride + (t-c.FirstTile)*Tile
+			from := max(0, int(c.Lo[r+i])-t*Tile)
+			to := min(Tile, int(c.Hi[r+i])-t*Tile)
+			bias := c.Bias[at+from : at+to]
+			for j, b := range bias {
+				row[from+j] += b
+			}
+		}
+	}
+}
+
+// softmax turns the logits of n rows into exp(scale·logit - M), 0 where a row does
+// not see the position, updates M and L of the states and leaves in alpha the factor
+// that Acc is still to be multiplied by.
+func (s *Scratch) softmax(logits []float32, scale float32, st *State, at, n int) {
+	if s.avx2 {
+		softmaxAVX2(&logits[0], &st.M[at], &st.L[at], &s.alpha[0], &s.from[0], &s.to[0], scale, n)
+		return
+	}
+	for i := range n {
+		row := logits[i*Tile:][:Tile]
+		top := st.M[at+i]
+		for j, v := range row {
+			v *= scale
+			if j < int(s.from[i]) || j >= int(s.to[i]) {
+				v = negInf
+			}
+			row[j] = v
+			if v > top {
+				top = v
+			}
+		}
+		ref := top
+		if ref == negInf {
+			ref = 0
+		}
+		for j, v := range row {
+			row[j] = expNeg(v - ref)
+		}
+		alpha := expNeg(st.M[at+i] - ref)
+		st.M[at+i], s.alpha[i] = top, alpha
+		st.L[at+i] = float32(st.L[at+i]*alpha) + total(row)
+	}
+}
+
+// total adds the 16 elements of a row as a tree.
+func total(row []float32) float32 {
+	var p [8]float32
+	for j := range p {
+		p[j] = row[j] + row[j+8]
+	}
+	for h := 4; h > 0; h /= 2 {
+		for j := range h {
+			p[j] += p[j+h]
+		}
+	}
+	return p[0]
+}
+
+// weigh adds the values of tile t, weighted by the logits' rows i to i+n, which all
+// see the same positions, to the states' Acc.
+func (s *Scratch) weigh(c *Call, t, i, n int, st *State, at int) {
+	tile := c.Values[c.TileV[t-c.FirstTile]:][:ValueTileBytes(c.ValueType, c.DV)]
+	from, keys := int(s.from[i]), int(s.to[i]-s.from[i])
+	p := s.logits[i*Tile+from:]
+	acc := st.Acc[at*st.Stride:][:n*st.Stride]
+	whole := c.DV%8 == 0
+	if s.avx2 && whole && (c.ValueType == F32 || n <= directRows && s.valuesOf != t) {
+		weighDirect(c.ValueType, acc, st.Stride, p, s.alpha[i:], tile[from*c.DV*c.ValueType.Size():], c.DV, keys, n)
+		return
+	}
+	wide := stride(c.DV)
+	if s.valuesOf != t {
+		// Rows that see less than others may come first, so the tile is expanded as a
+		// whole; what lies at positions not written yet is never added.
+		for j := range Tile {
+			row := tile[j*c.DV*c.ValueType.Size():][:c.DV*c.ValueType.Size()]
+			expand(s.values[j*wide:][:c.DV], row, c.ValueType)
+		}
+		s.valuesOf = t
+	}
+	v := s.values[from*wide:]
+	if s.avx2 {
+		weighAVX2(&acc[0], st.Stride, &p[0], &s.alpha[i], &v[0], wide, keys, n)
+		return
+	}
+	for k := range n {
+		weighRow(acc[k*st.Stride:][:c.DV], p[k*Tile:][:keys], s.alpha[i+k], v, wide)
+	}
+}
+
+func weighRow(acc, p []float32, alpha float32, v []float32, wide int) {
+	for d := range acc {
+		acc[d] *= alpha
+	}
+	for j, w := range p {
+		for d, f := range v[j*wide:][:len(acc)] {
+			acc[d] += float32(w * f)
+		}
+	}
+}
+
+// Merge adds the rows of p, states over positions that follow those of st.
+func (st *State) Merge(p *State) { st.merge(p, len(st.M)) }
+
+func (st *State) merge(p *State, n int) {
+	for i := range n {
+		if p.M[i] == negInf && p.L[i] == 0 {
+			continue
+		}
+		acc, add := st.Acc[i*st.Stride:][:st.Stride], p.Acc[i*p.Stride:][:st.Stride]
+		if st.M[i] == negInf && st.L[i] == 0 {
+			st.M[i], st.L[i] = p.M[i], p.L[i]
+			copy(acc, add)
+			continue
+		}
+		top := max(st.M[i], p.M[i])
+		a, b := expNeg(st.M[i]-top), expNeg(p.M[i]-top)
+		st.M[i], st.L[i] = top, float32(st.L[i]*a)+float32(p.L[i]*b)
+		vec.Scale(acc, acc, a)
+		vec.AXPY(acc, b, add)
+	}
+}
+
+// finish writes Out of rows r to r+n from states at, at+1, ….
+func (c *Call) finish(st *State, r, n, at int) {
+	for i := range n {
+		out := c.Out[(r+i)*c.OutStride:][:c.DV]
+		m, l, factor := st.M[at+i], st.L[at+i], float32(1)
+		if l == 0 {
+			clear(out)
+			continue
+		}
+		if c.Sinks != nil {
+			sink := c.Sinks[r+i]
+			top := max(m, sink)
+			factor = expNeg(m - top)
+			l = float32(l*factor) + expNeg(sink-top)
+		}
+		vec.Scale(out, st.Acc[(at+i)*st.Stride:][:c.DV], factor/l)
+	}
+}
+
+// expand converts stored elements to float32.
+func expand(dst []float32, src []byte, t Elem) {
+	switch t {
+	case F16:
+		vec.F16ToF32(dst, halves(src))
+	case BF16:
+		vec.BF16ToF32(dst, halves(src))
+	default:
+		copy(dst, floats(src))
+	}
+}
+
+// expNeg is eˣ for x ≤ 0 to about 1 unit in the last place, 0 below -87.3 (where
+// float32 has no normal numbers), NaN for NaN. The polynomial is that of Cephes' expf.
+func expNeg(x float32) float32 {
+	if x < -87.33654 {
+		return 0
+	}
+	if x != x {
+		return x
+	}
+	const magic = 12582912 // 1.5·2²³: adding it rounds to an integer
+	n := float32(x*math.Log2E) + magic
+	n -= magic
+	r := x - float32(n*0.693359375)
+	r -= float32(n * -2.12194440e-4)
+	p := float32(1.9875691500e-4)
+	for _, c := range [...]float32{1.3981999507e-3, 8.3334519073e-3, 4.1665795894e-2, 1.6666665459e-1, 5.0000001201e-1} {
+		p = float32(p*r) + c
+	}
+	y := float32(float32(r*r)*p) + r
+	y++
+	return y * math.Float32frombits(uint32(int32(n)+127)<<23)
+}

@@ -1,0 +1,5 @@
+package attn
+
+import "testing"
+
+func eachTier(t *testing.T, f func(t *testing.T)) { t.Run("plain", f) }
