@@ -22,7 +22,9 @@ var ErrRange = errors.New("value out of range")
 // names the value; dst is then unchanged. A type that cannot be written gives
 // an error that wraps ErrNoEncoder.
 //
-// F16, BF16, Q4_0 to Q8_0 equal quantize of the Python package gguf in bits.
+// F16, BF16, Q4_0 to Q8_0 equal quantize of the Python package gguf in bits. The
+// others follow ggml's *_ref quantisers and differ from them only where a sum in
+// float32 decides otherwise than one in float64.
 func (t Type) Encode(dst []byte, src []float32) error {
 	f, ok := encoders[t]
 	if !ok {

@@ -22,27 +22,29 @@ type affineSearch struct {
 	absolute   bool // weigh the magnitude of errors instead of their square
 }
 
-// fit returns scale and low (both ≥ 0) of least error weighted by w.
+// fit returns scale and low (both ≥ 0) of least error weighted by w. As in
+// ggml the search goes on from the best minimum so far, so that it wanders
+// towards better ones.
 func (s affineSearch) fit(x, w []float32) (scale, low float32) {
 	lo, hi := bounds(x)
 	lo = min(lo, 0)
 	if hi == lo {
 		return 0, -lo
 	}
-	width := hi - lo
-	scale = width / float32(s.top)
-	m, bestErr := lo, s.cost(x, w, float32(s.top)/width, lo, scale, lo)
+	inv := float32(s.top) / (hi - lo)
+	scale = 1 / inv
+	best := s.cost(x, w, inv, lo, scale, lo)
 	for i := range s.steps + 1 {
-		inv := (s.from + float32(s.step*float32(i)) + float32(s.top)) / width
+		inv = (s.from + float32(s.step*float32(i)) + float32(s.top)) / (hi - lo)
 		sc, mn, ok := s.try(x, w, inv, lo).solve()
 		if !ok {
 			continue
 		}
-		if e := s.cost(x, w, inv, lo, sc, mn); e < bestErr {
-			scale, m, bestErr = sc, mn, e
+		if e := s.cost(x, w, inv, lo, sc, mn); e < best {
+			scale, lo, best = sc, mn, e
 		}
 	}
-	return scale, -m
+	return scale, -lo
 }
 
 // moments are the weighted sums of a linear regression of values on codes.
@@ -110,6 +112,47 @@ func symmetricScale(x []float32, n int) (scale float32) {
 		}
 	}
 	return scale
+}
+
+// descentScale returns the same scale as symmetricScale seeks, found by
+// changing one code at a time as long as that helps: for few levels it is the
+// better search.
+func descentScale(x []float32, n int) (scale float32) {
+	top := extreme(x)
+	if abs(top) < 1e-15 {
+		return 0
+	}
+	var codes [16]float64
+	var xq, qq float64
+	add := func(i int, q float64) (float64, float64) {
+		v := float64(x[i])
+		return float64(v * v * v * q), float64(v * v * q * q)
+	}
+	for i, v := range x {
+		codes[i] = float64(nearest(-float32(n)/top*v, -n, n-1))
+		a, b := add(i, codes[i])
+		xq, qq = xq+a, qq+b
+	}
+	for changed, round := true, 0; changed && round < 5; round++ {
+		changed = false
+		for i, v := range x {
+			a, b := add(i, codes[i])
+			lx, lq := xq-a, qq-b
+			if lx <= 0 {
+				continue
+			}
+			q := float64(nearest(float32(float64(v)*lq/lx), -n, n-1))
+			a, b = add(i, q)
+			lx, lq = lx+a, lq+b
+			if q != codes[i] && lq > 0 && lx*lx*qq > xq*xq*lq {
+				codes[i], xq, qq, changed = q, lx, lq, true
+			}
+		}
+	}
+	if qq <= 0 {
+		return 0
+	}
+	return float32(xq / qq)
 }
 
 // weights fills w with rms + |x| of the group, so that large values count more.
@@ -228,11 +271,11 @@ func encodeQ5_K(dst []byte, src []float32) {
 }
 
 // symmetricGroups fits 16 groups of 16 to value = d·s × (q − n) with signed
-// scales of −limit … limit−1, and returns d as a half stores it.
-func symmetricGroups(x []float32, n, limit int, scale *[16]int, q *[256]byte) (d float32) {
+// scales of −limit … limit−1 that search finds, and returns d as a half stores it.
+func symmetricGroups(x []float32, n, limit int, search func([]float32, int) float32, scale *[16]int, q *[256]byte) (d float32) {
 	var scales [16]float32
 	for j := range scales {
-		scales[j] = symmetricScale(x[16*j:16*j+16], n)
+		scales[j] = search(x[16*j:16*j+16], n)
 	}
 	unit := extreme(scales[:]) / -float32(limit)
 	d = roundHalf(unit)
@@ -253,7 +296,7 @@ func encodeQ3_K(dst []byte, src []float32) {
 	var scale [16]int
 	var q [256]byte
 	for ; len(src) > 0; dst, src = dst[110:], src[256:] {
-		d := symmetricGroups(src[:256], 4, 32, &scale, &q)
+		d := symmetricGroups(src[:256], 4, 32, descentScale, &scale, &q)
 		clear(dst[:32])
 		for i, v := range q {
 			dst[i%32] |= v >> 2 << (i / 32)
@@ -272,7 +315,7 @@ func encodeQ6_K(dst []byte, src []float32) {
 	var scale [16]int
 	var q [256]byte
 	for ; len(src) > 0; dst, src = dst[210:], src[256:] {
-		d := symmetricGroups(src[:256], 32, 128, &scale, &q)
+		d := symmetricGroups(src[:256], 32, 128, symmetricScale, &scale, &q)
 		for i := range 128 {
 			at := i/64*128 + i%64
 			dst[i] = q[at]&15 | q[at+64]<<4
