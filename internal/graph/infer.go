@@ -42,7 +42,7 @@ func infer(g *Graph, op Op, attr any, want []int, in []*Node) (shape []int, rows
 	case *RouteAttr:
 		shape, err = inferRoute(a, in[0])
 	case *ExpertsAttr:
-		shape, err = inferExperts(a, in)
+		shape, err = inferExperts(g, a, in)
 	case *ParamAttr:
 		rows = RowsConst
 		shape = slices.Clone(a.W.Shape)
@@ -152,10 +152,10 @@ func inferPlain(op Op, want []int, in []*Node, rows Rows) ([]int, Rows, error) {
 		return want, rows, nil
 	case OpGather:
 		a, i := in[0].Shape, in[1].Shape
-		if len(a) == 0 || len(i) != 1 {
-			return nil, 0, fmt.Errorf("gather: needs a value [.., n] and indices [k], got %v and %v", a, i)
+		if len(a) != 1 || len(i) != 1 {
+			return nil, 0, fmt.Errorf("gather: needs a value [n] and indices [k], got %v and %v", a, i)
 		}
-		return append(slices.Clone(a[:len(a)-1]), i[0]), rows, nil
+		return slices.Clone(i), rows, nil
 	}
 	return nil, 0, fmt.Errorf("%s: no such operation", op)
 }

@@ -174,7 +174,7 @@ func inferRoute(a *RouteAttr, x *Node) ([]int, error) {
 	return []int{a.TopK}, nil
 }
 
-func inferExperts(a *ExpertsAttr, in []*Node) ([]int, error) {
+func inferExperts(g *Graph, a *ExpertsAttr, in []*Node) ([]int, error) {
 	x := in[0]
 	if in[1].Op != OpRoute {
 		return nil, fmt.Errorf("experts: takes a value and a route, got %s", in[1].Op)
@@ -185,6 +185,10 @@ func inferExperts(a *ExpertsAttr, in []*Node) ([]int, error) {
 	e, inner := a.Up.Shape[0], a.Up.Shape[1]
 	if e != a.Experts {
 		return nil, fmt.Errorf("experts: states %d experts, the weights hold %d", a.Experts, e)
+	}
+	r := in[1].Attr.(*RouteAttr)
+	if scores := g.Nodes[in[1].In[0]].Shape[0]; scores != e+r.Identity {
+		return nil, fmt.Errorf("experts: the route chooses among %d, the weights hold %d and %d are identities", scores, e, r.Identity)
 	}
 	if _, ok := UnaryFuncs[a.Act]; !ok && a.Act != "swiglu_clamp" {
 		return nil, fmt.Errorf("experts: no activation %q", a.Act)

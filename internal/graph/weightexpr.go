@@ -45,7 +45,7 @@ func AffineWeight(w *Weight, a, b float64) (*Weight, error) {
 
 // MapFuncs are the functions of WMap.
 var MapFuncs = map[string]string{
-	"exp": "eʷ", "neg_exp": "−eʷ", "softplus": "ln(1+eʷ)", "log": "ln w", "neg_log": "ln(−w)", "sigmoid": "1/(1+e⁻ʷ)", "tanh": "tanh w",
+	"exp": "eʷ", "neg_exp": "−eʷ", "softplus": "ln(1+eʷ)", "neg": "−w", "tanh": "tanh w", "inv": "1/w",
 }
 
 // MapWeight applies a function of MapFuncs.

@@ -1,0 +1,334 @@
+package spec
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"sort"
+	"strings"
+
+	"go.starlark.net/starlark"
+)
+
+// configData is a model's configuration under the names of config.json, and
+// the record of what was read from where.
+type configData struct {
+	t         *tracer
+	source    string // of a value in the files
+	data      map[string]any
+	origin    map[string]string   // where a translated value stood
+	overrides map[string]override // by dotted key
+	set       map[string]any      // by dotted key, from the user
+	read      map[string]int      // index into list
+	list      []ConfigValue
+}
+
+type override struct {
+	value  starlark.Value // or a function of c
+	reason string
+}
+
+func newConfigData(t *tracer) *configData {
+	d := &configData{t: t, source: "config.json", overrides: map[string]override{}, set: t.opts.Set, read: map[string]int{}}
+	d.data, d.origin = t.files.Config(), map[string]string{}
+	if t.files.Binding() == GGUF {
+		d.data, d.origin = translate(t.files)
+	}
+	return d
+}
+
+func (d *configData) root() *config { return &config{d: d, m: d.data} }
+
+func (d *configData) values() []ConfigValue { return d.list }
+
+// record keeps the first reading of a key.
+func (d *configData) record(key string, v starlark.Value, source string) {
+	if _, ok := d.read[key]; ok {
+		return
+	}
+	d.read[key] = len(d.list)
+	d.list = append(d.list, ConfigValue{Key: key, Value: plain(v), Source: source})
+}
+
+// config is the object c, or a part of it under a dotted prefix.
+type config struct {
+	d      *configData
+	m      map[string]any
+	prefix string
+	source string // of its values, where not the files
+}
+
+var _ starlark.HasAttrs = (*config)(nil)
+
+func (c *config) String() string        { return "config(" + strings.TrimSuffix(c.prefix, ".") + ")" }
+func (c *config) Type() string          { return "config" }
+func (c *config) Freeze()               {}
+func (c *config) Truth() starlark.Bool  { return len(c.m) > 0 }
+func (c *config) Hash() (uint32, error) { return 0, fmt.Errorf("a config cannot be a key") }
+
+var configMethods = map[string]func(*config, *starlark.Builtin, starlark.Tuple, []starlark.Tuple) (starlark.Value, error){
+	"key": (*config).callKey, "get": (*config).callGet, "value": (*config).callValue, "sub": (*config).callSub,
+	"has": (*config).callHas, "raw": (*config).callRaw,
+}
+
+// Attr is a method, the binding, or the key of that name; a missing key fails.
+func (c *config) Attr(name string) (starlark.Value, error) {
+	if name == "binding" {
+		return starlark.String(c.d.t.files.Binding()), nil
+	}
+	if m, ok := configMethods[name]; ok {
+		return starlark.NewBuiltin(name, func(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+			return m(c, b, args, kwargs)
+		}), nil
+	}
+	return c.must(name)
+}
+
+func (c *config) AttrNames() []string {
+	names := []string{"binding"}
+	for k := range configMethods {
+		names = append(names, k)
+	}
+	for k := range c.m {
+		names = append(names, k)
+	}
+	sort.Strings(names)
+	return names
+}
+
+// find reads a key: the user's value, the specification's override, the files'.
+func (c *config) find(key string) (v starlark.Value, source string, ok bool, err error) {
+	full := c.prefix + key
+	if x, ok := c.d.set[full]; ok {
+		v, err := fromGo(x)
+		return v, "set by the user", true, err
+	}
+	if o, ok := c.d.overrides[full]; ok {
+		if f, is := o.value.(starlark.Callable); is {
+			v, err := starlark.Call(c.d.t.thread, f, starlark.Tuple{c.d.root()}, nil)
+			return v, "override: " + o.reason, true, err
+		}
+		return o.value, "override: " + o.reason, true, nil
+	}
+	x, ok := c.m[key]
+	if !ok {
+		return nil, "", false, nil
+	}
+	v, err = fromGo(x)
+	if err != nil {
+		return nil, "", false, fmt.Errorf("%s: %w", full, err)
+	}
+	source = c.d.source
+	if c.source != "" {
+		source = c.source
+	} else if o := c.d.origin[full]; o != "" {
+		source = "gguf " + o
+	}
+	return v, source, true, nil
+}
+
+// first tries the keys in turn, records the one found, else the default.
+func (c *config) first(keys []string, def starlark.Value, nullToo bool) (starlark.Value, error) {
+	for _, k := range keys {
+		v, source, ok, err := c.find(k)
+		if err != nil {
+			return nil, err
+		}
+		if ok && !(nullToo && v == starlark.None) {
+			c.d.record(c.prefix+k, v, source)
+			return v, nil
+		}
+	}
+	if def == nil {
+		return nil, nil
+	}
+	line, _ := c.d.t.where()
+	c.d.record(c.prefix+keys[0], def, "spec default "+line.String())
+	return def, nil
+}
+
+func (c *config) must(keys ...string) (starlark.Value, error) {
+	v, err := c.first(keys, nil, false)
+	if err == nil && v == nil {
+		what := c.d.source
+		if c.d.t.files.Binding() == GGUF {
+			what = "the GGUF metadata"
+		}
+		err = fmt.Errorf("%s lacks %s; use c.get(%q, default) if it may be missing", what, c.prefix+strings.Join(keys, " or "), keys[0])
+	}
+	return v, err
+}
+
+func (c *config) callKey(b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var key starlark.Value
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "key", &key); err != nil {
+		return nil, err
+	}
+	keys, err := stringList(key)
+	if err != nil || len(keys) == 0 {
+		return nil, fmt.Errorf("key: expected a name or a list of names")
+	}
+	return c.must(keys...)
+}
+
+func (c *config) callGet(b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	return c.lookup(b, args, kwargs, false)
+}
+
+func (c *config) callValue(b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	return c.lookup(b, args, kwargs, true)
+}
+
+func (c *config) lookup(b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple, nullToo bool) (starlark.Value, error) {
+	var key starlark.Value
+	def := starlark.Value(starlark.None)
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "key", &key, "default?", &def); err != nil {
+		return nil, err
+	}
+	keys, err := stringList(key)
+	if err != nil || len(keys) == 0 {
+		return nil, fmt.Errorf("%s: expected a name or a list of names", b.Name())
+	}
+	return c.first(keys, def, nullToo)
+}
+
+func (c *config) callSub(b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var key string
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "key", &key); err != nil {
+		return nil, err
+	}
+	return c.sub(key), nil
+}
+
+// sub is the part under a key; an empty one if it is missing or no object.
+func (c *config) sub(key string) *config {
+	m, _ := c.m[key].(map[string]any)
+	return &config{d: c.d, m: m, prefix: c.prefix + key + "."}
+}
+
+func (c *config) callHas(b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var key string
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "key", &key); err != nil {
+		return nil, err
+	}
+	_, _, ok, err := c.find(key)
+	return starlark.Bool(ok), err
+}
+
+// callRaw reads GGUF metadata under its own key, or a top-level key of config.json.
+func (c *config) callRaw(b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var key string
+	def := starlark.Value(starlark.None)
+	if err := starlark.UnpackArgs(b.Name(), args, kwargs, "key", &key, "default?", &def); err != nil {
+		return nil, err
+	}
+	x, ok := c.d.t.files.Config()[key]
+	if !ok {
+		return def, nil
+	}
+	return fromGo(x)
+}
+
+// fromGo turns a decoded JSON or metadata value into a Starlark value, frozen.
+func fromGo(x any) (starlark.Value, error) {
+	switch x := x.(type) {
+	case nil:
+		return starlark.None, nil
+	case bool:
+		return starlark.Bool(x), nil
+	case string:
+		return starlark.String(x), nil
+	case json.Number:
+		if i, err := x.Int64(); err == nil {
+			return starlark.MakeInt64(i), nil
+		}
+		f, err := x.Float64()
+		return starlark.Float(f), err
+	case float64:
+		if x == math.Trunc(x) && math.Abs(x) < 1<<53 {
+			return starlark.MakeInt64(int64(x)), nil
+		}
+		return starlark.Float(x), nil
+	case []any:
+		return listFromGo(x)
+	case map[string]any:
+		return dictFromGo(x)
+	case starlark.Value:
+		return x, nil
+	}
+	return fromGoNumber(x)
+}
+
+func listFromGo(x []any) (starlark.Value, error) {
+	items := make([]starlark.Value, len(x))
+	for i, e := range x {
+		v, err := fromGo(e)
+		if err != nil {
+			return nil, err
+		}
+		items[i] = v
+	}
+	l := starlark.NewList(items)
+	l.Freeze()
+	return l, nil
+}
+
+func dictFromGo(x map[string]any) (starlark.Value, error) {
+	if s, ok := x["__float__"].(string); ok && len(x) == 1 {
+		switch s {
+		case "Infinity":
+			return starlark.Float(math.Inf(1)), nil
+		case "-Infinity":
+			return starlark.Float(math.Inf(-1)), nil
+		}
+	}
+	keys := make([]string, 0, len(x))
+	for k := range x {
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	d := starlark.NewDict(len(keys))
+	for _, k := range keys {
+		v, err := fromGo(x[k])
+		if err != nil {
+			return nil, err
+		}
+		if err := d.SetKey(starlark.String(k), v); err != nil {
+			return nil, err
+		}
+	}
+	d.Freeze()
+	return d, nil
+}
+
+// plain turns a Starlark value into one that prints and encodes as JSON.
+func plain(v starlark.Value) any {
+	switch v := v.(type) {
+	case starlark.NoneType:
+		return nil
+	case starlark.Bool:
+		return bool(v)
+	case starlark.Int:
+		if i, ok := v.Int64(); ok {
+			return i
+		}
+	case starlark.Float:
+		return float64(v)
+	case starlark.String:
+		return string(v)
+	case *starlark.List:
+		out := make([]any, v.Len())
+		for i := range out {
+			out[i] = plain(v.Index(i))
+		}
+		return out
+	case *starlark.Dict:
+		out := map[string]any{}
+		for _, item := range v.Items() {
+			k, _ := starlark.AsString(item[0])
+			out[k] = plain(item[1])
+		}
+		return out
+	}
+	return v.String()
+}

@@ -1,0 +1,165 @@
+package spec
+
+import (
+	"fmt"
+	"reflect"
+	"strconv"
+	"strings"
+
+	"go.starlark.net/starlark"
+)
+
+// ggufKeys gives the name in config.json of each general GGUF key; ARCH stands
+// for general.architecture. What only one format of files has, its
+// specification maps with gguf(config=…).
+// Source: github.com/ggml-org/ggml, docs/gguf.md, and llama.cpp's gguf-py/gguf/constants.py.
+var ggufKeys = map[string]string{
+	"block_count":                          "num_hidden_layers",
+	"context_length":                       "max_position_embeddings",
+	"embedding_length":                     "hidden_size",
+	"feed_forward_length":                  "intermediate_size",
+	"expert_feed_forward_length":           "moe_intermediate_size",
+	"expert_shared_feed_forward_length":    "shared_expert_intermediate_size",
+	"expert_count":                         "num_local_experts",
+	"expert_used_count":                    "num_experts_per_tok",
+	"expert_shared_count":                  "n_shared_experts",
+	"expert_weights_scale":                 "routed_scaling_factor",
+	"expert_weights_norm":                  "norm_topk_prob",
+	"expert_group_count":                   "n_group",
+	"expert_group_used_count":              "topk_group",
+	"leading_dense_block_count":            "first_k_dense_replace",
+	"attention.head_count":                 "num_attention_heads",
+	"attention.head_count_kv":              "num_key_value_heads",
+	"attention.key_length":                 "head_dim",
+	"attention.value_length":               "v_head_dim",
+	"attention.layer_norm_rms_epsilon":     "rms_norm_eps",
+	"attention.layer_norm_epsilon":         "layer_norm_eps",
+	"attention.sliding_window":             "sliding_window",
+	"attention.scale":                      "attention_multiplier",
+	"attention.clamp_kqv":                  "clip_qkv",
+	"attention.q_lora_rank":                "q_lora_rank",
+	"attention.kv_lora_rank":               "kv_lora_rank",
+	"attention.shared_kv_layers":           "num_kv_shared_layers",
+	"embedding_length_per_layer_input":     "hidden_size_per_layer_input",
+	"attn_logit_softcapping":               "attn_logit_softcapping",
+	"final_logit_softcapping":              "final_logit_softcapping",
+	"embedding_scale":                      "embedding_multiplier",
+	"residual_scale":                       "residual_multiplier",
+	"logit_scale":                          "logit_scale",
+	"rope.freq_base":                       "rope_theta",
+	"rope.freq_base_swa":                   "rope_local_base_freq",
+	"rope.dimension_count":                 "rotary_dim",
+	"vocab_size":                           "vocab_size",
+	"rope.scaling.type":                    "rope_scaling.rope_type",
+	"rope.scaling.factor":                  "rope_scaling.factor",
+	"rope.scaling.original_context_length": "rope_scaling.original_max_position_embeddings",
+	"rope.scaling.attn_factor":             "rope_scaling.attention_factor",
+	"rope.scaling.yarn_beta_fast":          "rope_scaling.beta_fast",
+	"rope.scaling.yarn_beta_slow":          "rope_scaling.beta_slow",
+	"rope.scaling.yarn_log_multiplier":     "rope_scaling.mscale_all_dim",
+	"tokenizer.ggml.bos_token_id":          "bos_token_id",
+	"tokenizer.ggml.eos_token_id":          "eos_token_id",
+	"tokenizer.ggml.padding_token_id":      "pad_token_id",
+}
+
+// translate gives GGUF metadata the names of config.json. Lists of equal
+// numbers become the number. origin says which key each value stood under.
+func translate(files Files) (data map[string]any, origin map[string]string) {
+	meta, arch := files.Config(), files.Architecture()
+	data, origin = map[string]any{}, map[string]string{}
+	for suffix, name := range ggufKeys {
+		key := suffix
+		if !strings.HasPrefix(suffix, "tokenizer.") {
+			key = arch + "." + suffix
+		}
+		v, ok := meta[key]
+		if !ok {
+			continue
+		}
+		origin[name] = key
+		put(data, name, collapse(v))
+	}
+	if _, ok := data["vocab_size"]; !ok {
+		if tokens := reflect.ValueOf(meta["tokenizer.ggml.tokens"]); tokens.Kind() == reflect.Slice {
+			data["vocab_size"], origin["vocab_size"] = int64(tokens.Len()), "tokenizer.ggml.tokens"
+		}
+	}
+	return data, origin
+}
+
+// put sets a dotted name.
+func put(data map[string]any, name string, v any) {
+	head, rest, nested := strings.Cut(name, ".")
+	if !nested {
+		data[name] = v
+		return
+	}
+	sub, ok := data[head].(map[string]any)
+	if !ok {
+		sub = map[string]any{}
+		data[head] = sub
+	}
+	put(sub, rest, v)
+}
+
+// collapse turns a list of equal numbers into one of them.
+func collapse(v any) any {
+	r := reflect.ValueOf(v)
+	if r.Kind() != reflect.Slice || r.Len() == 0 || !r.Index(0).Comparable() {
+		return v
+	}
+	first := r.Index(0).Interface()
+	for i := 1; i < r.Len(); i++ {
+		if e := r.Index(i); !e.Comparable() || e.Interface() != first {
+			return v
+		}
+	}
+	if _, ok := first.(bool); ok {
+		return v
+	}
+	return first
+}
+
+// maxMetaList bounds the lists of metadata that a specification can read:
+// per-layer settings, not vocabularies.
+const maxMetaList = 1 << 14
+
+// fromGoNumber handles the number types and typed lists of GGUF readers.
+func fromGoNumber(x any) (starlark.Value, error) {
+	r := reflect.ValueOf(x)
+	switch r.Kind() {
+	case reflect.Bool:
+		return starlark.Bool(r.Bool()), nil
+	case reflect.String:
+		return starlark.String(r.String()), nil
+	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
+		return starlark.MakeInt64(r.Int()), nil
+	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
+		return starlark.MakeUint64(r.Uint()), nil
+	case reflect.Float32, reflect.Float64:
+		return starlark.Float(shortest(r)), nil
+	case reflect.Slice:
+		if r.Len() > maxMetaList {
+			return nil, fmt.Errorf("a list of %d is too long for a specification", r.Len())
+		}
+		list := make([]any, r.Len())
+		for i := range list {
+			list[i] = r.Index(i).Interface()
+		}
+		return listFromGo(list)
+	}
+	return nil, fmt.Errorf("a value of type %T cannot be read by a specification", x)
+}
+
+// shortest reads a float32 as the decimal number it was written from: 1e-6
+// stored as float32 is meant as 1e-6.
+func shortest(r reflect.Value) float64 {
+	if r.Kind() != reflect.Float32 {
+		return r.Float()
+	}
+	f, err := strconv.ParseFloat(strconv.FormatFloat(r.Float(), 'g', -1, 32), 64)
+	if err != nil {
+		return r.Float()
+	}
+	return f
+}

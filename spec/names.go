@@ -1,0 +1,229 @@
+package spec
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"go.starlark.net/starlark"
+)
+
+// nameTable maps the reference's tensor names to those of the files. Patterns
+// have placeholders in braces for numbers: "model.layers.{i}.mlp.gate_proj".
+type nameTable struct {
+	binding  string
+	entries  map[string]nameEntry // by pattern with # for each number
+	aliases  map[string]nameEntry // other names in the reference's style
+	prefixes [][2]string          // alternative beginnings
+}
+
+type nameEntry struct {
+	holes []string // placeholder names in order
+	alts  []string // names in the file, the first that exists counts
+}
+
+func newNameTable(binding string) *nameTable {
+	return &nameTable{binding: binding, entries: map[string]nameEntry{}, aliases: map[string]nameEntry{}}
+}
+
+// loadNames starts the table with the standard names of the binding.
+func (t *tracer) loadNames() error {
+	if t.files.Binding() != GGUF {
+		return nil
+	}
+	m, err := loadStd(nil, stdPrefix+"gguf.star")
+	if err != nil {
+		return fmt.Errorf("spec: standard names: %w", err)
+	}
+	d, ok := m["NAMES"].(*starlark.Dict)
+	if !ok {
+		return fmt.Errorf("spec: standard names: NAMES is no dict")
+	}
+	return addNames(t.names.entries, d)
+}
+
+// addNames merges {pattern: name or list of names}; later entries win.
+func addNames(table map[string]nameEntry, d *starlark.Dict) error {
+	for _, item := range d.Items() {
+		pattern, ok := starlark.AsString(item[0])
+		if !ok {
+			return fmt.Errorf("names: a pattern is a string, got %s", item[0].Type())
+		}
+		alts, err := stringList(item[1])
+		if err != nil {
+			return fmt.Errorf("names: %s: %w", pattern, err)
+		}
+		key, holes := generalise(pattern)
+		table[key] = nameEntry{holes: holes, alts: alts}
+	}
+	return nil
+}
+
+// stringList reads a string or a list of strings.
+func stringList(v starlark.Value) ([]string, error) {
+	if s, ok := starlark.AsString(v); ok {
+		return []string{s}, nil
+	}
+	it, ok := v.(starlark.Iterable)
+	if !ok {
+		return nil, fmt.Errorf("expected a string or a list of strings, got %s", v.Type())
+	}
+	var list []string
+	i := it.Iterate()
+	defer i.Done()
+	for item := starlark.Value(nil); i.Next(&item); {
+		s, ok := starlark.AsString(item)
+		if !ok {
+			return nil, fmt.Errorf("expected strings, got %s", item.Type())
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// generalise replaces each dotted part that is a number or a placeholder by #
+// and returns those parts in order.
+func generalise(name string) (key string, parts []string) {
+	if !strings.ContainsAny(name, "0123456789{") {
+		return name, nil
+	}
+	var b strings.Builder
+	b.Grow(len(name))
+	for i, rest := 0, name; ; i++ {
+		part, tail, more := strings.Cut(rest, ".")
+		if i > 0 {
+			b.WriteByte('.')
+		}
+		switch {
+		case isNumber(part):
+			parts = append(parts, part)
+			b.WriteByte('#')
+		case len(part) > 2 && part[0] == '{' && part[len(part)-1] == '}':
+			parts = append(parts, part)
+			b.WriteByte('#')
+		default:
+			b.WriteString(part)
+		}
+		if !more {
+			return b.String(), parts
+		}
+		rest = tail
+	}
+}
+
+func isNumber(s string) bool {
+	for i := 0; i < len(s); i++ {
+		if s[i] < '0' || s[i] > '9' {
+			return false
+		}
+	}
+	return s != ""
+}
+
+// fill writes the captured parts into the holes of a file name.
+func fill(alt string, holes, parts []string) string {
+	if !strings.Contains(alt, "{") {
+		return alt
+	}
+	for i, h := range holes {
+		if i < len(parts) {
+			alt = strings.ReplaceAll(alt, h, parts[i])
+		}
+	}
+	return alt
+}
+
+// candidates lists the names under which a tensor may stand in the files, the
+// likeliest first. name is the reference's, with or without .weight or .bias,
+// and may have placeholders.
+func (n *nameTable) candidates(name string) []string {
+	var list []string
+	for _, ref := range n.references(name) {
+		if n.binding == HF {
+			list = append(list, ref)
+			continue
+		}
+		key, parts := generalise(ref)
+		if e, ok := n.entries[key]; ok {
+			for _, a := range e.alts {
+				list = append(list, fill(a, e.holes, parts))
+			}
+			continue
+		}
+		base, suffix := cutSuffix(key)
+		if e, ok := n.entries[base]; ok && suffix != "" {
+			for _, a := range e.alts {
+				list = append(list, fill(a, e.holes, parts)+suffix)
+			}
+			continue
+		}
+		list = append(list, ref)
+	}
+	return list
+}
+
+// references lists the name and its aliases in the reference's style.
+func (n *nameTable) references(name string) []string {
+	list := []string{name}
+	if len(n.aliases) > 0 {
+		key, parts := generalise(name)
+		base, suffix := cutSuffix(key)
+		if e, ok := n.aliases[key]; ok {
+			for _, a := range e.alts {
+				list = append(list, fill(a, e.holes, parts))
+			}
+		} else if e, ok := n.aliases[base]; ok {
+			for _, a := range e.alts {
+				list = append(list, fill(a, e.holes, parts)+suffix)
+			}
+		}
+	}
+	for _, p := range n.prefixes {
+		for _, ref := range list[:len(list):len(list)] {
+			if rest, ok := strings.CutPrefix(ref, p[0]); ok {
+				list = append(list, p[1]+rest)
+			}
+		}
+	}
+	return list
+}
+
+// cutSuffix splits .weight or .bias off.
+func cutSuffix(name string) (base, suffix string) {
+	for _, s := range []string{".weight", ".bias"} {
+		if b, ok := strings.CutSuffix(name, s); ok {
+			return b, s
+		}
+	}
+	return name, ""
+}
+
+func baseName(name string) string { b, _ := cutSuffix(name); return b }
+
+// matcher is a pattern of ignored tensors: * stands for any characters, {…} for a number.
+type matcher struct{ glob string }
+
+func newMatcher(pattern string) (matcher, error) {
+	key, _ := generalise(pattern)
+	m := matcher{strings.ReplaceAll(strings.ReplaceAll(key, "[", "\\["), "/", "\\/")}
+	_, err := path.Match(m.glob, "")
+	return m, err
+}
+
+// standardIgnored are buffers that checkpoints carry and nothing needs.
+var standardIgnored = []matcher{
+	{"*rotary_emb.inv_freq"}, {"*rotary_pos_emb.inv_freq"}, {"*rope.freqs"}, {"*.masked_bias"}, {"*position_ids"}, {"*token_type_ids"},
+	{"*rotary_emb.cos_cached"}, {"*rotary_emb.sin_cached"}, {"rope_freqs.weight"},
+}
+
+func (t *tracer) ignored(name string) bool {
+	key, _ := generalise(name)
+	for _, list := range [][]matcher{standardIgnored, t.ignores} {
+		for _, m := range list {
+			if ok, _ := path.Match(m.glob, key); ok {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,134 @@
+package spec
+
+import (
+	"fmt"
+	"math"
+
+	"go.starlark.net/starlark"
+
+	"github.com/inferflow/inferflow/internal/graph"
+)
+
+// attentionArgs are the arguments of attention(…).
+type attentionArgs struct {
+	q                          *value
+	k, v, cache, sinks, slopes starlark.Value
+	scale, window, softcap     starlark.Value
+	mask                       string
+	tile                       bool
+}
+
+func doAttention(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	a := attentionArgs{mask: "causal"}
+	err := starlark.UnpackArgs(name, args, kwargs, "q", &a.q, "k?", &a.k, "v?", &a.v, "scale?", &a.scale, "window?", &a.window, "mask?", &a.mask,
+		"softcap?", &a.softcap, "sinks?", &a.sinks, "slopes?", &a.slopes, "tile?", &a.tile, "cache?", &a.cache)
+	if err != nil {
+		return nil, err
+	}
+	attr, ok, err := t.attentionAttr(a)
+	if err != nil || !ok {
+		return &value{t: t}, err
+	}
+	if isNone(a.cache) {
+		k, err := keyOrValue("k", a.k)
+		if err != nil {
+			return nil, err
+		}
+		v, err := keyOrValue("v", a.v)
+		if err != nil {
+			return nil, err
+		}
+		if k.node == nil || v.node == nil {
+			return &value{t: t}, nil
+		}
+		return t.made(t.b.Attention(a.q.node, k.node, v.node, attr))
+	}
+	from, is := a.cache.(*value)
+	if !is || !isNone(a.k) || !isNone(a.v) {
+		return nil, fmt.Errorf("attention: cache is the result of an earlier attention and takes the place of k and v")
+	}
+	if from.node == nil {
+		return &value{t: t}, nil
+	}
+	earlier, is := from.node.Attr.(*graph.AttentionAttr)
+	if !is {
+		return nil, fmt.Errorf("attention: cache is the result of an earlier attention, got %s", from.node.Op)
+	}
+	attr.Cache = earlier.Cache
+	return t.made(t.b.AttentionShared(a.q.node, attr))
+}
+
+func isNone(v starlark.Value) bool { return v == nil || v == starlark.None }
+
+func keyOrValue(what string, v starlark.Value) (*value, error) {
+	if isNone(v) {
+		return nil, fmt.Errorf("attention: %s is missing (or name cache=)", what)
+	}
+	return asValue(v)
+}
+
+// attentionAttr reads the numbers; ok is false where an operand is unknown.
+func (t *tracer) attentionAttr(a attentionArgs) (attr graph.AttentionAttr, ok bool, err error) {
+	attr = graph.AttentionAttr{Mask: graph.MaskKind(a.mask), Tile: a.tile}
+	if attr.Window, err = optionalInt("attention: window", a.window); err != nil {
+		return attr, false, err
+	}
+	if attr.Softcap, err = optional("attention: softcap", a.softcap); err != nil {
+		return attr, false, err
+	}
+	ok = a.q.node != nil
+	if !isNone(a.sinks) {
+		w, err := t.named(a.sinks)
+		if err != nil {
+			return attr, false, err
+		}
+		attr.Sinks, ok = w.w, ok && w.w != nil
+	}
+	if !isNone(a.slopes) {
+		it, is := a.slopes.(starlark.Iterable)
+		if !is {
+			return attr, false, fmt.Errorf("attention: slopes is a list of numbers")
+		}
+		i := it.Iterate()
+		defer i.Done()
+		for item := starlark.Value(nil); i.Next(&item); {
+			f, is := starlark.AsFloat(item)
+			if !is {
+				return attr, false, fmt.Errorf("attention: slopes is a list of numbers")
+			}
+			attr.Slopes = append(attr.Slopes, f)
+		}
+	}
+	if !ok {
+		return attr, false, nil
+	}
+	if isNone(a.scale) {
+		s := a.q.node.Shape
+		if len(s) > 0 && s[len(s)-1] > 0 {
+			attr.Scale = 1 / math.Sqrt(float64(s[len(s)-1]))
+		}
+		return attr, true, nil
+	}
+	attr.Scale, err = optional("attention: scale", a.scale)
+	return attr, true, err
+}
+
+func doRope(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var x *value
+	var table *ropeValue
+	layout := "half"
+	at := 0
+	if err := starlark.UnpackArgs(name, args, kwargs, "x", &x, "table", &table, "layout?", &layout, "at?", &at); err != nil {
+		return nil, err
+	}
+	if layout != "half" && layout != "interleaved" {
+		return nil, fmt.Errorf("rope: layout is \"half\" or \"interleaved\", got %q", layout)
+	}
+	if x.node == nil {
+		return x, nil
+	}
+	if at < 0 && len(x.node.Shape) > 0 {
+		at += x.node.Shape[len(x.node.Shape)-1]
+	}
+	return t.made(t.b.Rope(x.node, graph.RopeAttr{Table: table.index, Interleaved: layout == "interleaved", At: at}))
+}

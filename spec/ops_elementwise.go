@@ -1,0 +1,182 @@
+package spec
+
+import (
+	"fmt"
+
+	"go.starlark.net/starlark"
+
+	"github.com/inferflow/inferflow/internal/graph"
+)
+
+// doUnary is a function of one value without parameters.
+func doUnary(f string) builtinFunc {
+	return func(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+		var x *value
+		if err := starlark.UnpackArgs(name, args, kwargs, "x", &x); err != nil {
+			return nil, err
+		}
+		return t.unary(f, x, 0, 0)
+	}
+}
+
+func doClamp(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var x *value
+	var lo, hi number
+	if err := starlark.UnpackArgs(name, args, kwargs, "x", &x, "lo", &lo, "hi", &hi); err != nil {
+		return nil, err
+	}
+	return t.unary("clamp", x, float64(lo), float64(hi))
+}
+
+// doSoftcap is cap·tanh(x/cap); None or 0 caps nothing.
+func doSoftcap(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var x *value
+	limit := starlark.Value(starlark.None)
+	if err := starlark.UnpackArgs(name, args, kwargs, "x", &x, "cap", &limit); err != nil {
+		return nil, err
+	}
+	c, err := optional("softcap", limit)
+	if err != nil || c == 0 {
+		return x, err
+	}
+	return t.unary("softcap", x, c, 0)
+}
+
+// optional reads a number, None as 0.
+func optional(what string, v starlark.Value) (float64, error) {
+	if v == nil || v == starlark.None {
+		return 0, nil
+	}
+	f, ok := starlark.AsFloat(v)
+	if !ok {
+		return 0, fmt.Errorf("%s: got %s, want a number or None", what, v.Type())
+	}
+	return f, nil
+}
+
+// optionalInt reads an int, None as 0.
+func optionalInt(what string, v starlark.Value) (int, error) {
+	if v == nil || v == starlark.None {
+		return 0, nil
+	}
+	i, err := starlark.AsInt32(v)
+	if err != nil || i < 0 {
+		return 0, fmt.Errorf("%s: got %s, want a number of at least 0, or None", what, v)
+	}
+	return i, nil
+}
+
+func doPower(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var x *value
+	var p number
+	if err := starlark.UnpackArgs(name, args, kwargs, "x", &x, "p", &p); err != nil {
+		return nil, err
+	}
+	return t.unary("pow", x, float64(p), 0)
+}
+
+func doElu(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var x *value
+	alpha := number(1)
+	if err := starlark.UnpackArgs(name, args, kwargs, "x", &x, "alpha?", &alpha); err != nil {
+		return nil, err
+	}
+	return t.unary("elu", x, float64(alpha), 0)
+}
+
+// activations gives the operation of each name that config.json files use.
+// Source: transformers, activations.py (ACT2FN).
+var activations = map[string]string{
+	"gelu": "gelu", "gelu_python": "gelu", "gelu_new": "gelu_tanh", "gelu_fast": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh",
+	"gelu_python_tanh": "gelu_tanh", "gelu_accurate": "gelu_tanh", "gelu_tanh": "gelu_tanh", "quick_gelu": "gelu_quick", "gelu_quick": "gelu_quick",
+	"silu": "silu", "swish": "silu", "relu": "relu", "relu2": "relu2", "relu_squared": "relu2", "tanh": "tanh", "sigmoid": "sigmoid",
+}
+
+func activationOf(name string) (string, error) {
+	f, ok := activations[name]
+	if !ok {
+		return "", fmt.Errorf("activation: no function %q", name)
+	}
+	return f, nil
+}
+
+// doActivation applies the function that config.json names.
+func doActivation(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var x *value
+	var f string
+	if err := starlark.UnpackArgs(name, args, kwargs, "name", &f, "x", &x); err != nil {
+		return nil, err
+	}
+	f, err := activationOf(f)
+	if err != nil {
+		return nil, err
+	}
+	return t.unary(f, x, 0, 0)
+}
+
+// doBinary is a function of two values, or of a value and a number.
+func doBinary(f string) builtinFunc {
+	return func(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+		var x, y starlark.Value
+		if err := starlark.UnpackArgs(name, args, kwargs, "x", &x, "y", &y); err != nil {
+			return nil, err
+		}
+		a, err := t.valueOf(x)
+		if err != nil {
+			return nil, err
+		}
+		b, err := t.valueOf(y)
+		if err != nil {
+			return nil, err
+		}
+		return t.binary(f, a, b)
+	}
+}
+
+// valueOf makes a number or a weight a value.
+func (t *tracer) valueOf(x starlark.Value) (*value, error) {
+	switch x := x.(type) {
+	case *value:
+		return x, nil
+	case *weightValue:
+		return t.param(x), nil
+	}
+	f, ok := starlark.AsFloat(x)
+	if !ok {
+		return nil, fmt.Errorf("expected a value, a weight or a number, got %s", x.Type())
+	}
+	return t.made(t.b.Const([]float64{f}, []int{}))
+}
+
+func doWhere(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var c, x, y starlark.Value
+	if err := starlark.UnpackArgs(name, args, kwargs, "cond", &c, "x", &x, "y", &y); err != nil {
+		return nil, err
+	}
+	in := make([]*value, 3)
+	for i, v := range []starlark.Value{c, x, y} {
+		var err error
+		if in[i], err = t.valueOf(v); err != nil {
+			return nil, err
+		}
+	}
+	return t.apply(graph.OpWhere, nil, in...)
+}
+
+func doReduce(f string) builtinFunc {
+	return func(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+		var x *value
+		if err := starlark.UnpackArgs(name, args, kwargs, "x", &x); err != nil {
+			return nil, err
+		}
+		return t.apply(graph.OpReduce, &graph.ReduceAttr{F: f}, x)
+	}
+}
+
+func doSoftmax(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var x *value
+	if err := starlark.UnpackArgs(name, args, kwargs, "x", &x); err != nil {
+		return nil, err
+	}
+	return t.apply(graph.OpSoftmax, nil, x)
+}

@@ -1,0 +1,249 @@
+package spec
+
+import (
+	"fmt"
+
+	"go.starlark.net/starlark"
+
+	"github.com/inferflow/inferflow/internal/graph"
+)
+
+func doTokens(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	if err := starlark.UnpackArgs(name, args, kwargs); err != nil {
+		return nil, err
+	}
+	return &value{t: t, node: t.b.Tokens()}, nil
+}
+
+func doPositions(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var offset int
+	if err := starlark.UnpackArgs(name, args, kwargs, "offset?", &offset); err != nil {
+		return nil, err
+	}
+	return t.made(t.b.Add(graph.OpPositions, &graph.PositionsAttr{Offset: offset}, nil))
+}
+
+func doEmbed(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var table starlark.Value
+	var index *value
+	var guard int
+	var tied string
+	if err := starlark.UnpackArgs(name, args, kwargs, "table", &table, "index?", &index, "guard?", &guard, "tied?", &tied); err != nil {
+		return nil, err
+	}
+	w, err := t.operand(table, tied)
+	if err != nil {
+		return nil, err
+	}
+	if index == nil {
+		index = &value{t: t, node: t.b.Tokens()}
+	}
+	if w.w == nil || index.node == nil {
+		return &value{t: t}, nil
+	}
+	t.b.Name = baseName(w.name)
+	return t.made(t.b.Embed(index.node, w.w, guard))
+}
+
+// operand is a weight given by name or as an expression. tied names another
+// tensor that serves where the first is not stored.
+func (t *tracer) operand(v starlark.Value, tied string) (*weightValue, error) {
+	switch v := v.(type) {
+	case *weightValue:
+		return v, nil
+	case starlark.String:
+		if tied != "" {
+			w, err := t.weight(string(v))
+			if w != nil || err != nil {
+				return w, err
+			}
+			if w, err = t.weight(tied); w != nil || err != nil {
+				return w, err
+			}
+		}
+		return t.need(string(v))
+	}
+	return nil, fmt.Errorf("expected the name of a tensor or a weight, got %s", v.Type())
+}
+
+func doLinear(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var x *value
+	var weight starlark.Value
+	var tied string
+	bias := starlark.Value(starlark.None)
+	var transposed bool
+	err := starlark.UnpackArgs(name, args, kwargs, "x", &x, "weight", &weight, "bias?", &bias, "tied?", &tied, "transposed?", &transposed)
+	if err != nil {
+		return nil, err
+	}
+	w, err := t.operand(weight, tied)
+	if err != nil {
+		return nil, err
+	}
+	if transposed {
+		w, err = w.derive("transpose", false, func(x *graph.Weight) (*graph.Weight, error) { return graph.TransposeWeight(x, []int{1, 0}) })
+		if err != nil {
+			return nil, err
+		}
+	}
+	b, err := t.bias(weight, bias)
+	if err != nil {
+		return nil, err
+	}
+	if x.node == nil || w.w == nil {
+		return &value{t: t}, nil
+	}
+	var bw *graph.Weight
+	if b != nil {
+		bw = b.w
+	}
+	t.b.Name = baseName(w.name)
+	return t.made(t.b.Linear(x.node, w.w, bw))
+}
+
+// bias finds the bias of a linear: given as a weight or name; True demands a
+// stored one, False refuses it, None takes it if stored.
+func (t *tracer) bias(weight, bias starlark.Value) (*weightValue, error) {
+	name, named := starlark.AsString(weight)
+	switch b := bias.(type) {
+	case *weightValue:
+		return b, nil
+	case starlark.String:
+		return t.need(string(b))
+	case starlark.Bool:
+		if !named {
+			return nil, fmt.Errorf("linear: bias of an unnamed weight is a weight or a name")
+		}
+		w, err := t.lookup(name + ".bias")
+		if err != nil {
+			return nil, err
+		}
+		if bool(b) && w == nil {
+			return t.missing(name + ".bias"), nil
+		}
+		if !bool(b) && w != nil {
+			t.complain("%s.bias is stored, but the specification says that there is none", name)
+			return nil, nil
+		}
+		return w, nil
+	case starlark.NoneType:
+		if named {
+			return t.lookup(name + ".bias")
+		}
+		return nil, nil
+	}
+	return nil, fmt.Errorf("linear: bias is True, False, None, a name or a weight, got %s", bias.Type())
+}
+
+func doParam(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var weight starlark.Value
+	if err := starlark.UnpackArgs(name, args, kwargs, "weight", &weight); err != nil {
+		return nil, err
+	}
+	w, err := t.named(weight)
+	if err != nil {
+		return nil, err
+	}
+	return t.param(w), nil
+}
+
+// named is a weight, or a tensor under its name as it stands.
+func (t *tracer) named(v starlark.Value) (*weightValue, error) {
+	s, ok := starlark.AsString(v)
+	if !ok {
+		return t.operand(v, "")
+	}
+	w, err := t.tensor(s)
+	if w == nil && err == nil {
+		w = t.missing(s)
+	}
+	return w, err
+}
+
+func doConst(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var numbers starlark.Iterable
+	var shape intList
+	if err := starlark.UnpackArgs(name, args, kwargs, "numbers", &numbers, "shape?", &shape); err != nil {
+		return nil, err
+	}
+	var values []float64
+	i := numbers.Iterate()
+	defer i.Done()
+	for item := starlark.Value(nil); i.Next(&item); {
+		f, ok := starlark.AsFloat(item)
+		if !ok {
+			return nil, fmt.Errorf("const: expected numbers, got %s", item.Type())
+		}
+		values = append(values, f)
+	}
+	if shape == nil {
+		shape = intList{len(values)}
+	}
+	return t.made(t.b.Const(values, shape))
+}
+
+// normArgs are what all norms share.
+type normArgs struct {
+	x      *value
+	weight starlark.Value
+	eps    number
+	offset number
+	groups int
+	bias   starlark.Value
+}
+
+func (t *tracer) norm(kind graph.NormKind, a normArgs) (starlark.Value, error) {
+	attr := graph.NormAttr{Kind: kind, Eps: float64(a.eps), Offset: float64(a.offset), Groups: a.groups}
+	label := ""
+	if a.weight != nil && a.weight != starlark.None {
+		w, err := t.operand(a.weight, "")
+		if err != nil {
+			return nil, err
+		}
+		b, err := t.bias(a.weight, a.bias)
+		if err != nil {
+			return nil, err
+		}
+		if w.w == nil {
+			return &value{t: t}, nil
+		}
+		attr.W, label = w.w, baseName(w.name)
+		if b != nil {
+			attr.B = b.w
+		}
+	}
+	if a.x.node == nil {
+		return a.x, nil
+	}
+	t.b.Name = label
+	return t.made(t.b.Norm(a.x.node, attr))
+}
+
+func doRMSNorm(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	a := normArgs{bias: starlark.False}
+	err := starlark.UnpackArgs(name, args, kwargs, "x", &a.x, "weight?", &a.weight, "eps", &a.eps, "offset?", &a.offset, "groups?", &a.groups)
+	if err != nil {
+		return nil, err
+	}
+	if _, isName := a.weight.(starlark.String); !isName {
+		a.bias = starlark.None
+	}
+	return t.norm(graph.RMS, a)
+}
+
+func doLayerNorm(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	a := normArgs{bias: starlark.None}
+	err := starlark.UnpackArgs(name, args, kwargs, "x", &a.x, "weight?", &a.weight, "eps", &a.eps, "bias?", &a.bias, "offset?", &a.offset, "groups?", &a.groups)
+	if err != nil {
+		return nil, err
+	}
+	return t.norm(graph.Layer, a)
+}
+
+func doL2Norm(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var a normArgs
+	if err := starlark.UnpackArgs(name, args, kwargs, "x", &a.x, "eps", &a.eps); err != nil {
+		return nil, err
+	}
+	return t.norm(graph.L2, a)
+}

@@ -1,0 +1,292 @@
+package spec
+
+import (
+	"fmt"
+	"strconv"
+	"strings"
+
+	"go.starlark.net/starlark"
+
+	"github.com/inferflow/inferflow/internal/graph"
+	"github.com/inferflow/inferflow/quant"
+)
+
+// doTensor finds a stored tensor by its name, or with .weight appended.
+func doTensor(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var n string
+	var opt bool
+	if err := starlark.UnpackArgs(name, args, kwargs, "name", &n, "optional?", &opt); err != nil {
+		return nil, err
+	}
+	w, err := t.tensor(n)
+	switch {
+	case err != nil:
+		return nil, err
+	case w != nil:
+		return w, nil
+	case opt:
+		return starlark.None, nil
+	}
+	return t.missing(n), nil
+}
+
+// doStored says whether a tensor exists; it does not count as used.
+func doStored(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var n string
+	if err := starlark.UnpackArgs(name, args, kwargs, "name", &n); err != nil {
+		return nil, err
+	}
+	for _, full := range []string{n, n + ".weight"} {
+		for _, c := range t.names.candidates(full) {
+			if _, ok := t.files.Tensor(c); ok {
+				return starlark.True, nil
+			}
+		}
+	}
+	return starlark.False, nil
+}
+
+// doRows takes rows from ≤ i < to by step of a weight [rows, …].
+func doRows(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var w *weightValue
+	var from, to int
+	step := 1
+	if err := starlark.UnpackArgs(name, args, kwargs, "w", &w, "from_", &from, "to", &to, "step?", &step); err != nil {
+		return nil, err
+	}
+	return w.slice(func([]int) (int, int, error) { return 0, to, nil }, from, step)
+}
+
+func (w *weightValue) slice(bounds func([]int) (axis, to int, err error), from, step int) (starlark.Value, error) {
+	if w.w == nil {
+		return w, nil
+	}
+	axis, to, err := bounds(w.w.Shape)
+	if err != nil {
+		w.t.complain("%v", err)
+		return &weightValue{t: w.t, name: w.name, typ: w.typ}, nil
+	}
+	rowsOnly := axis < len(w.w.Shape)-1
+	return w.derive("slice", rowsOnly, func(x *graph.Weight) (*graph.Weight, error) { return graph.SliceWeight(x, axis, from, to, step) })
+}
+
+func (w *weightValue) reshape(shape []int) (starlark.Value, error) {
+	shape = append([]int(nil), shape...)
+	if w.w == nil {
+		return w, nil
+	}
+	p, free := 1, -1
+	for i, d := range shape {
+		if d == -1 {
+			free = i
+		} else {
+			p *= d
+		}
+	}
+	total := graph.Product(w.w.Shape)
+	if free >= 0 && p > 0 && total%p == 0 {
+		shape[free] = total / p
+	}
+	rowsOnly := len(shape) > 0 && shape[len(shape)-1] == w.w.Cols()
+	return w.derive("reshape", rowsOnly, func(x *graph.Weight) (*graph.Weight, error) { return graph.ReshapeWeight(x, shape) })
+}
+
+// doPermute orders the indices of an axis of a weight.
+func doPermute(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var w *weightValue
+	var order intList
+	axis := 0
+	if err := starlark.UnpackArgs(name, args, kwargs, "w", &w, "order", &order, "axis?", &axis); err != nil {
+		return nil, err
+	}
+	if w.w == nil {
+		return w, nil
+	}
+	rowsOnly := axis < len(w.w.Shape)-1
+	return w.derive(name, rowsOnly, func(x *graph.Weight) (*graph.Weight, error) { return graph.PermuteWeight(x, axis, order) })
+}
+
+// doUnpermute gives the change that undoes the reordering of query and key
+// rows from half-split to interleaved rotary pairs: of each head of d rows,
+// stored row 2j is row j, stored row 2j+1 is row j+d/2.
+// Source: llama.cpp, convert_hf_to_gguf.py, LlamaModel.permute.
+func doUnpermute(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var n int
+	if err := starlark.UnpackArgs(name, args, kwargs, "heads", &n); err != nil {
+		return nil, err
+	}
+	var perm []int // one for all tensors of a size
+	return starlark.NewBuiltin(name, func(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+		var w *weightValue
+		if err := starlark.UnpackArgs(name, args, kwargs, "w", &w); err != nil {
+			return nil, err
+		}
+		if w.w == nil {
+			return w, nil
+		}
+		total := w.w.Shape[0]
+		if n < 1 || total%n != 0 || total/n%2 != 0 {
+			t.complain("unpermute: %v of %v does not divide into %d heads of an even width", w.w.Shape, w.w, n)
+			return &weightValue{t: t, name: w.name, typ: w.typ}, nil
+		}
+		if len(perm) != total {
+			perm = unpermuted(n, total/n)
+		}
+		rowsOnly := len(w.w.Shape) > 1
+		return w.derive(name, rowsOnly, func(x *graph.Weight) (*graph.Weight, error) { return graph.PermuteWeight(x, 0, perm) })
+	}), nil
+}
+
+func unpermuted(heads, d int) []int {
+	perm := make([]int, heads*d)
+	for i := range perm {
+		h, j := i/d, i%d
+		if j < d/2 {
+			perm[i] = h*d + 2*j
+		} else {
+			perm[i] = h*d + 2*(j-d/2) + 1
+		}
+	}
+	return perm
+}
+
+// doMinusOne is the change that undoes a stored 1+w.
+func doMinusOne(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var w *weightValue
+	if err := starlark.UnpackArgs(name, args, kwargs, "w", &w); err != nil {
+		return nil, err
+	}
+	return w.affine(1, -1)
+}
+
+// doWeightMap applies a function to the values of a weight at load.
+func doWeightMap(f string) builtinFunc {
+	return func(_ *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+		var w *weightValue
+		if err := starlark.UnpackArgs(name, args, kwargs, "w", &w); err != nil {
+			return nil, err
+		}
+		return w.derive(name, false, func(x *graph.Weight) (*graph.Weight, error) { return graph.MapWeight(x, f) })
+	}
+}
+
+// exprs are the expressions of a list of weights; ok is false if one is unknown.
+func exprs(list []*weightValue) (ws []*graph.Weight, ok bool) {
+	for _, w := range list {
+		if w.w == nil {
+			return nil, false
+		}
+		ws = append(ws, w.w)
+	}
+	return ws, true
+}
+
+func (t *tracer) concatWeights(list []*weightValue, axis int) (starlark.Value, error) {
+	ws, ok := exprs(list)
+	if !ok {
+		return &weightValue{t: t, name: list[0].name}, nil
+	}
+	if axis < 0 {
+		axis += len(ws[0].Shape)
+	}
+	return list[0].derive("concat", axis < len(ws[0].Shape)-1, func(*graph.Weight) (*graph.Weight, error) { return graph.ConcatWeights(axis, ws...) })
+}
+
+func doStack(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var list starlark.Iterable
+	if err := starlark.UnpackArgs(name, args, kwargs, "parts", &list); err != nil {
+		return nil, err
+	}
+	var parts []*weightValue
+	i := list.Iterate()
+	defer i.Done()
+	for item := starlark.Value(nil); i.Next(&item); {
+		w, err := t.named(item)
+		if err != nil {
+			return nil, fmt.Errorf("stack: %w", err)
+		}
+		parts = append(parts, w)
+	}
+	return t.stackWeights(parts)
+}
+
+func (t *tracer) stackWeights(parts []*weightValue) (starlark.Value, error) {
+	if len(parts) == 0 {
+		return nil, fmt.Errorf("stack: nothing to stack")
+	}
+	ws, ok := exprs(parts)
+	if !ok {
+		return &weightValue{t: t, name: parts[0].name}, nil
+	}
+	for _, p := range parts {
+		if p.typ != parts[0].typ {
+			t.complain("stack: %v is %s, %v is %s", parts[0].w, parts[0].typ, p.w, p.typ)
+			return &weightValue{t: t, name: parts[0].name}, nil
+		}
+	}
+	return parts[0].derive("stack", true, func(*graph.Weight) (*graph.Weight, error) { return graph.StackWeights(ws...) })
+}
+
+// doStacked is the tensor [n, …] of numbered tensors: stored one by one, or
+// already stacked under a name without {e}.
+func doStacked(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var pattern string
+	var n int
+	if err := starlark.UnpackArgs(name, args, kwargs, "pattern", &pattern, "n", &n); err != nil {
+		return nil, err
+	}
+	if n < 1 || n > maxNodes || !strings.Contains(pattern, "{e}") {
+		return nil, fmt.Errorf("stacked: takes a name with {e} and the number of tensors, got %q and %d", pattern, n)
+	}
+	for _, p := range []string{pattern, pattern + ".weight"} {
+		for _, c := range t.names.candidates(p) {
+			if _, ok := t.files.Tensor(c); !ok || strings.Contains(c, "{e}") {
+				continue
+			}
+			w, err := t.lookup(p)
+			if err == nil && w != nil && w.w != nil && (len(w.w.Shape) == 0 || w.w.Shape[0] != n) {
+				t.complain("stacked: %v holds %v, expected %d first", w.w, w.w.Shape, n)
+				w = &weightValue{t: t, name: p}
+			}
+			return w, err
+		}
+	}
+	parts := make([]*weightValue, n)
+	before, after, _ := strings.Cut(pattern, "{e}")
+	for e := range parts {
+		full := before + strconv.Itoa(e) + after
+		w, err := t.weight(full)
+		if err != nil {
+			return nil, err
+		}
+		if w == nil {
+			w = t.missing(full + ".weight")
+		}
+		parts[e] = w
+	}
+	return t.stackWeights(parts)
+}
+
+// doMXFP4 joins blocks and scales stored as bytes to one MXFP4 tensor.
+func doMXFP4(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var blocks, scales starlark.Value
+	if err := starlark.UnpackArgs(name, args, kwargs, "blocks", &blocks, "scales", &scales); err != nil {
+		return nil, err
+	}
+	b, err := t.named(blocks)
+	if err != nil {
+		return nil, err
+	}
+	s, err := t.named(scales)
+	if err != nil {
+		return nil, err
+	}
+	if b.w == nil || s.w == nil {
+		return &weightValue{t: t, name: b.name}, nil
+	}
+	w, err := b.derive(name, true, func(x *graph.Weight) (*graph.Weight, error) { return graph.MXFP4Weight(x, s.w) })
+	if w != nil {
+		w.typ = quant.MXFP4
+	}
+	return w, err
+}

@@ -1,0 +1,240 @@
+package spec
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+	"strings"
+
+	"go.starlark.net/starlark"
+
+	"github.com/inferflow/inferflow/internal/graph"
+)
+
+// Limits of one trace. They hold for shipped specifications too, where they
+// never bind.
+const (
+	maxSteps    = 100 << 20
+	maxNodes    = 1 << 20
+	maxProblems = 40
+)
+
+// tracer is the state of one trace; builtins find it by the thread.
+type tracer struct {
+	thread   *starlark.Thread
+	b        *graph.Builder
+	files    Files
+	opts     Options
+	config   *configData
+	names    *nameTable
+	weights  map[string]*weightValue // by reference name
+	changes  map[string]starlark.Callable
+	used     map[string]bool
+	ignores  []matcher
+	serves   []servesRule
+	served   bool // serves() is being collected, nothing is traced
+	problems []problem
+	layers   int
+	chat     Chat
+	hidden   int
+}
+
+// problem is a mismatch between specification and files. A trace goes on
+// after one, so that all are told together.
+type problem struct {
+	line graph.Line
+	text string
+}
+
+const tracerKey = "tracer"
+
+func current(thread *starlark.Thread) (*tracer, error) {
+	if t, ok := thread.Local(tracerKey).(*tracer); ok {
+		return t, nil
+	}
+	return nil, errors.New("can only be called while a model is traced")
+}
+
+func newTracer(files Files, o Options) *tracer {
+	t := &tracer{
+		b: graph.NewBuilder(), files: files, opts: o, weights: map[string]*weightValue{},
+		changes: map[string]starlark.Callable{}, used: map[string]bool{},
+	}
+	t.thread = &starlark.Thread{Name: "spec", Load: loadStd, Print: func(*starlark.Thread, string) {}}
+	t.thread.SetMaxExecutionSteps(maxSteps)
+	t.thread.SetLocal(tracerKey, t)
+	t.b.At = t.where
+	t.config = newConfigData(t)
+	t.names = newNameTable(files.Binding())
+	return t
+}
+
+// where finds the innermost line outside the standard library and the calls
+// that led there.
+func (t *tracer) where() (graph.Line, []graph.Line) {
+	depth := t.thread.CallStackDepth()
+	stack := make([]graph.Line, 0, depth)
+	var line graph.Line
+	for i := depth - 1; i >= 0; i-- {
+		pos := t.thread.CallFrame(i).Pos
+		if pos.Line == 0 {
+			continue
+		}
+		l := graph.Line{File: pos.Filename(), Line: int(pos.Line)}
+		stack = append(stack, l)
+		if !strings.HasPrefix(l.File, stdPrefix) {
+			line = l
+		}
+	}
+	return line, stack
+}
+
+// complain records a problem at the present line and says what stands there.
+func (t *tracer) complain(format string, args ...any) {
+	line, _ := t.where()
+	t.problems = append(t.problems, problem{line, fmt.Sprintf(format, args...)})
+}
+
+// trace runs a specification's text over the files.
+func trace(file, source string, files Files, o Options) (*Traced, error) {
+	t := newTracer(files, o)
+	if err := t.loadNames(); err != nil {
+		return nil, err
+	}
+	globals, err := starlark.ExecFileOptions(fileOptions, t.thread, file, source, predeclared)
+	if err != nil {
+		return nil, t.fail(err)
+	}
+	model, ok := globals["model"].(starlark.Callable)
+	if !ok {
+		return nil, fmt.Errorf("spec: %s: %w: it defines no function model(c)", file, ErrTrace)
+	}
+	out, err := starlark.Call(t.thread, model, starlark.Tuple{t.config.root()}, nil)
+	if err != nil {
+		return nil, t.fail(err)
+	}
+	if err := t.setOutputs(file, out); err != nil {
+		return nil, err
+	}
+	return t.finish()
+}
+
+// setOutputs reads what model(c) returned: a value, or a dict of values by name.
+func (t *tracer) setOutputs(file string, out starlark.Value) error {
+	switch out := out.(type) {
+	case *value:
+		t.output("logits", out)
+	case *starlark.Dict:
+		for _, item := range out.Items() {
+			name, ok := starlark.AsString(item[0])
+			v, isValue := item[1].(*value)
+			if !ok || !isValue {
+				return fmt.Errorf("spec: %s: %w: model(c) returns a dict of names and values, got %s: %s", file, ErrTrace, item[0].Type(), item[1].Type())
+			}
+			t.output(name, v)
+		}
+	default:
+		return fmt.Errorf("spec: %s: %w: model(c) returns a value or a dict of values, got %s", file, ErrTrace, out.Type())
+	}
+	if len(t.b.G.Outputs) == 0 && len(t.problems) == 0 {
+		return fmt.Errorf("spec: %s: %w: model(c) returns nothing", file, ErrTrace)
+	}
+	return nil
+}
+
+func (t *tracer) output(name string, v *value) {
+	if v.node != nil {
+		t.b.G.Outputs = append(t.b.G.Outputs, graph.Output{Name: name, Node: v.node.ID})
+	}
+}
+
+// finish sorts stored tensors into used, ignored and unused, and reports.
+func (t *tracer) finish() (*Traced, error) {
+	r := &Traced{Graph: t.b.G, Config: t.config.values(), Chat: t.chat}
+	r.Graph.Layers = t.layers
+	for _, name := range t.files.TensorNames() {
+		switch {
+		case t.used[name]:
+		case t.ignored(name):
+			r.Ignored = append(r.Ignored, name)
+		default:
+			r.Unused = append(r.Unused, name)
+		}
+	}
+	sort.Strings(r.Ignored)
+	sort.Strings(r.Unused)
+	unused := r.Unused
+	if t.opts.AllowUnused {
+		unused = nil
+	}
+	if len(t.problems) > 0 || len(unused) > 0 {
+		return nil, t.report(unused, nil)
+	}
+	if err := graph.Validate(r.Graph); err != nil {
+		return nil, fmt.Errorf("spec: %w: %w", ErrTrace, err)
+	}
+	return r, nil
+}
+
+// report lists all problems, the unused tensors, and the error that stopped
+// the trace, if any.
+func (t *tracer) report(unused []string, stop error) error {
+	var b strings.Builder
+	n := len(t.problems) + len(unused)
+	fmt.Fprintf(&b, "%d problems", n)
+	if n == 1 {
+		b.Reset()
+		b.WriteString("1 problem")
+	}
+	for i, p := range t.problems {
+		if i == maxProblems {
+			fmt.Fprintf(&b, "\n  and %d more like these", len(t.problems)-i)
+			break
+		}
+		fmt.Fprintf(&b, "\n  %s: %s", p.line, p.text)
+	}
+	for i, name := range unused {
+		if i == maxProblems {
+			fmt.Fprintf(&b, "\n  and %d more unused tensors", len(unused)-i)
+			break
+		}
+		v, _ := t.files.Tensor(name)
+		fmt.Fprintf(&b, "\n  unused tensor %s %s %v: name it in ignore(…) if it is not needed", name, v.Type, v.Shape)
+	}
+	if stop != nil {
+		fmt.Fprintf(&b, "\n  then the trace stopped: %v", stop)
+	}
+	return fmt.Errorf("spec: %w: %s", ErrTrace, b.String())
+}
+
+// fail turns an error of the interpreter into one that names the line.
+func (t *tracer) fail(err error) error {
+	var stop error
+	var ev *starlark.EvalError
+	if errors.As(err, &ev) {
+		var lines []string
+		at := ""
+		for _, f := range ev.CallStack {
+			if f.Pos.Line == 0 {
+				continue
+			}
+			l := fmt.Sprintf("%s:%d", f.Pos.Filename(), f.Pos.Line)
+			if !strings.HasPrefix(l, stdPrefix) {
+				at = l
+			}
+			lines = append(lines, l)
+		}
+		stop = fmt.Errorf("%s: %s", at, ev.Msg)
+		if len(lines) > 1 {
+			slices.Reverse(lines)
+			stop = fmt.Errorf("%w (called by %s)", stop, strings.Join(lines, " < "))
+		}
+	} else {
+		stop = err
+	}
+	if len(t.problems) > 0 {
+		return t.report(nil, stop)
+	}
+	return fmt.Errorf("spec: %w: %w", ErrTrace, stop)
+}
