@@ -8,7 +8,7 @@ func (w *Matrix) intPanelGo(dst []float32, stride int, a *Acts, from, to, p int,
 	pl := w.planes(p)
 	for b := 0; b < w.blocks; b += sliceBlocks {
 		end := min(b+sliceBlocks, w.blocks)
-		w.unpack(s, &pl, b, end)
+		w.unpackGo(s, &pl, b, end)
 		for m := from; m < to; m++ {
 			acc := (*[panelRows]float32)(dst[(m-from)*stride:])
 			if b == 0 {
@@ -16,35 +16,32 @@ func (w *Matrix) intPanelGo(dst []float32, stride int, a *Acts, from, to, p int,
 			}
 			row := a.buf[m*a.stride+b*recordBytes : (m+1)*a.stride]
 			for i := range end - b {
-				w.addBlockGo(acc, row, s, i)
+				w.addBlockGo(acc, row, i, &s.slice[i])
 			}
 		}
 	}
 }
 
-// addBlockGo adds block i of the slice in s, times the same block of a
-// prepared row, to the 16 sums.
-func (w *Matrix) addBlockGo(acc *[panelRows]float32, row []byte, s *Scratch, i int) {
+// addBlockGo adds an unpacked block, times block i of a prepared row, to the 16
+// sums.
+func (w *Matrix) addBlockGo(acc *[panelRows]float32, row []byte, i int, u *wideBlock) {
 	x, sx, sum, halves := record(row, i)
-	scale := (*[panelRows]float32)(s.scale[i*panelRows:])
-	low := (*[panelRows]float32)(s.min[i*panelRows:])
 	offset := int32(w.form.offset)
 	for r := range acc {
-		h0 := dotGo(s.codes[i*8*unit+4*r:], (*[16]int8)(x[:16])) - offset*halves[0]
-		h1 := dotGo(s.codes[i*8*unit+4*unit+4*r:], (*[16]int8)(x[16:])) - offset*halves[1]
-		i0, i1 := (i*2*panelRows+r)*2, ((i*2+1)*panelRows+r)*2
+		h0 := dotGo(u.codes[4*r:], (*[16]int8)(x[:16])) - offset*halves[0]
+		h1 := dotGo(u.codes[4*unit+4*r:], (*[16]int8)(x[16:])) - offset*halves[1]
 		switch w.form.class {
 		case classOffset:
-			acc[r] += float32(float32(scale[r]*sx) * float32(h0+h1))
+			acc[r] += float32(float32(u.scale[r]*sx) * float32(h0+h1))
 		case classMin:
-			acc[r] += float32(float32(scale[r]*sx) * float32(h0+h1))
-			acc[r] += float32(low[r] * sum)
+			acc[r] += float32(float32(u.scale[r]*sx) * float32(h0+h1))
+			acc[r] += float32(u.min[r] * sum)
 		case classSub, classSubMin:
-			isum := h0*int32(s.sub[i0]) + h1*int32(s.sub[i1])
-			acc[r] += float32(float32(scale[r]*sx) * float32(isum))
+			isum := h0*int32(u.sub[0][r][0]) + h1*int32(u.sub[1][r][0])
+			acc[r] += float32(float32(u.scale[r]*sx) * float32(isum))
 			if w.form.class == classSubMin {
-				msum := halves[0]*int32(s.submin[i0]) + halves[1]*int32(s.submin[i1])
-				acc[r] -= float32(float32(low[r]*sx) * float32(msum))
+				msum := halves[0]*int32(u.submin[0][r][0]) + halves[1]*int32(u.submin[1][r][0])
+				acc[r] -= float32(float32(u.min[r]*sx) * float32(msum))
 			}
 		}
 	}

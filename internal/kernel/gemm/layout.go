@@ -16,7 +16,7 @@
 // The plain Go tier rounds products before it adds them; the assembly tiers fuse.
 package gemm
 
-//go:generate go -C ../_gen run ./gemm -out ../gemm
+//go:generate go -C ../_gen run ./gemm ../gemm
 
 import (
 	"errors"

@@ -2,18 +2,27 @@
 
 package gemm
 
-import (
-	"github.com/inferflow/inferflow/internal/sys"
-	"github.com/inferflow/inferflow/quant"
-)
+import "github.com/inferflow/inferflow/quant"
 
-// kernelSet would hold assembly; here there is none.
-type kernelSet struct{}
+func avx2Int(one, two, four, unpack, wide kernel) *kernelSet {
+	return &kernelSet{one: one, two: two, four: four, unpack: unpack, wide: wide, tile: 4, wideFrom: 8}
+}
 
-func setOf(sys.Tier, quant.Type) *kernelSet { return nil }
-
-func (*kernelSet) panel(w *Matrix, dst []float32, stride int, a *Acts, from, to, p int, s *Scratch) {
-	panic("gemm: no assembly in this build")
+// avx2Sets are the kernels of the AVX2 tier.
+var avx2Sets = map[quant.Type]*kernelSet{
+	quant.Q4_0:   avx2Int(avx2Q40x1, avx2Q40x2, avx2Q40x4, avx2UnpackQ40, avx2WideOffset8),
+	quant.Q5_0:   avx2Int(avx2Q50x1, avx2Q50x2, avx2Q50x4, avx2UnpackQ50, avx2WideOffset16),
+	quant.Q8_0:   avx2Int(avx2Q80x1, avx2Q80x2, avx2Q80x4, avx2UnpackQ80, avx2WideSigned),
+	quant.IQ4_NL: avx2Int(avx2IQ4NLx1, avx2IQ4NLx2, avx2IQ4NLx4, avx2UnpackIQ4NL, avx2WideSigned),
+	quant.IQ4_XS: avx2Int(avx2IQ4XSx1, avx2IQ4XSx2, avx2IQ4XSx4, avx2UnpackIQ4XS, avx2WideSigned),
+	quant.MXFP4:  avx2Int(avx2MXFP4x1, avx2MXFP4x2, avx2MXFP4x4, avx2UnpackMXFP4, avx2WideOffset12),
+	quant.Q4_1:   avx2Int(avx2Q41x1, avx2Q41x2, avx2Q41x4, avx2UnpackQ41, avx2WideMin),
+	quant.Q5_1:   avx2Int(avx2Q51x1, avx2Q51x2, avx2Q51x4, avx2UnpackQ51, avx2WideMinSplit),
+	quant.Q4_K:   avx2Int(avx2Q4Kx1, avx2Q4Kx2, avx2Q4Kx4, avx2UnpackQ4K, avx2WideMin),
+	quant.Q5_K:   avx2Int(avx2Q5Kx1, avx2Q5Kx2, avx2Q5Kx4, avx2UnpackQ5K, avx2WideMinSplit),
+	quant.Q3_K:   avx2Int(avx2Q3Kx1, avx2Q3Kx2, avx2Q3Kx4, avx2UnpackQ3K, avx2WideSub4),
+	quant.Q6_K:   avx2Int(avx2Q6Kx1, avx2Q6Kx2, avx2Q6Kx4, avx2UnpackQ6K, avx2WideSub32),
+	quant.Q2_K:   avx2Int(avx2Q2Kx1, avx2Q2Kx2, avx2Q2Kx4, avx2UnpackQ2K, avx2WideSubMin),
 }
 
 func prepareInt8(dst []byte, src []float32) { prepareInt8Go(dst, src) }

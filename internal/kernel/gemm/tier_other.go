@@ -10,6 +10,8 @@ import (
 // kernelSet would hold assembly; here there is none.
 type kernelSet struct{}
 
+type args struct{}
+
 func setOf(sys.Tier, quant.Type) *kernelSet { return nil }
 
 func (*kernelSet) panel(w *Matrix, dst []float32, stride int, a *Acts, from, to, p int, s *Scratch) {

@@ -8,44 +8,56 @@ import (
 	"github.com/inferflow/inferflow/quant"
 )
 
-// sliceBlocks is the number of blocks along K that are unpacked at a time: the
-// 8 KiB of codes stay in the first-level cache.
+// sliceBlocks is the number of blocks along K that are unpacked at a time: what
+// a kernel reads of them stays in the first-level cache.
 const sliceBlocks = 16
+
+// wideBlock is a block of 32 values of a panel, unpacked: the common form of
+// all integer classes. The assembly knows its layout.
+type wideBlock struct {
+	codes  [8 * unit]byte         // [group of 4][16][4] unsigned codes
+	abs    [8 * unit]byte         // magnitudes, where a kernel takes signed codes
+	scale  [panelRows]float32     // the d of classSub and classSubMin
+	min    [panelRows]float32     // added minimum; the dmin of classSubMin
+	sub    [2][panelRows][2]int16 // integer scale of a half, twice
+	submin [2][panelRows][2]int16 // integer minimum of a half, twice
+}
 
 // Scratch is the working memory of one thread. It must not be shared by
 // concurrent calls.
 type Scratch struct {
-	// A slice of a panel, unpacked: the common form of all integer classes.
-	codes  []byte    // [block][group of 4][16][4] unsigned codes
-	abs    []byte    // magnitudes, for kernels that take signed codes
-	scale  []float32 // [block][16] scale; the d of classSub and classSubMin
-	min    []float32 // [block][16] added minimum; the dmin of classSubMin
-	sub    []int16   // [block][half][16][2] scale of a half, twice
-	submin []int16   // [block][half][16][2] minimum of a half, twice
+	slice  *[sliceBlocks]wideBlock
 	floats []float32 // [64][16] a segment of float weights
 	tail   []float32 // [tailRows][16] results of the last, partial panel
+	spare  []float32 // [maxTile][16] results of a tile that has rows too many
+	work   []byte    // what a kernel has no registers for
+	args   args
 }
 
 // tailRows is the number of result rows that Scratch holds for a panel whose
-// columns do not all exist.
-const tailRows = 48
+// columns do not all exist; maxTile bounds the rows of a tile.
+const (
+	tailRows  = 48
+	maxTile   = spareRows + 1
+	workBytes = 1152
+)
 
 // NewScratch makes the working memory of one thread for matrices of up to maxK
 // values a row. Its size does not depend on maxK: weights are unpacked by slices.
 func NewScratch(maxK int) *Scratch {
-	const b = sliceBlocks * panelRows
-	buf := alignedBytes(2*b*granule + 2*b*4 + 2*b*8 + 4*segment*panelRows + 4*tailRows*panelRows)
+	const slice = sliceBlocks * int(unsafe.Sizeof(wideBlock{}))
+	buf := alignedBytes(slice + 4*panelRows*(segment+tailRows+maxTile) + workBytes)
 	take := func(n int) []byte {
 		out := buf[:n:n]
 		buf = buf[n:]
 		return out
 	}
 	return &Scratch{
-		codes: take(b * granule), abs: take(b * granule),
-		scale: float32s(take(b * 4)), min: float32s(take(b * 4)),
-		sub: int16s(take(b * 8)), submin: int16s(take(b * 8)),
-		floats: float32s(take(4 * segment * panelRows)),
-		tail:   float32s(take(4 * tailRows * panelRows)),
+		slice:  (*[sliceBlocks]wideBlock)(unsafe.Pointer(unsafe.SliceData(take(slice)))),
+		floats: float32s(take(4 * panelRows * segment)),
+		tail:   float32s(take(4 * panelRows * tailRows)),
+		spare:  float32s(take(4 * panelRows * maxTile)),
+		work:   take(workBytes),
 	}
 }
 
@@ -60,10 +72,6 @@ func float32s(b []byte) []float32 {
 	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/4)
 }
 
-func int16s(b []byte) []int16 {
-	return unsafe.Slice((*int16)(unsafe.Pointer(unsafe.SliceData(b))), len(b)/2)
-}
-
 // mxfp4Codes are the values of MXFP4 with the offset 12 added.
 var mxfp4Codes = [16]byte{12, 13, 14, 15, 16, 18, 20, 24, 12, 11, 10, 9, 8, 6, 4, 0}
 
@@ -75,12 +83,11 @@ var iq4Codes = func() (c [16]byte) {
 	return c
 }()
 
-// unpack writes blocks [from, to) of a panel in the common form.
-func (w *Matrix) unpack(s *Scratch, pl *[4][]byte, from, to int) {
+// unpackGo writes blocks [from, to) of a panel to the slice.
+func (w *Matrix) unpackGo(s *Scratch, pl *[4][]byte, from, to int) {
 	for b := from; b < to; b++ {
-		at := b - from
-		w.unpackCodes((*[8 * unit]byte)(s.codes[at*8*unit:]), pl, b)
-		w.unpackScales(s, pl, at, b)
+		w.unpackCodes(&s.slice[b-from].codes, pl, b)
+		w.unpackScales(&s.slice[b-from], pl, b)
 	}
 }
 
@@ -120,12 +127,12 @@ func lookUp(dst *[8 * unit]byte, table *[16]byte) {
 	}
 }
 
-// unpackScales writes the scales of block b at place at of the slice. Products
-// of a float16 and an integer scale are exact.
-func (w *Matrix) unpackScales(s *Scratch, pl *[4][]byte, at, b int) {
+// unpackScales writes the scales of block b. Products of a float16 and an
+// integer scale are exact.
+func (w *Matrix) unpackScales(out *wideBlock, pl *[4][]byte, b int) {
 	src := pl[2][b*scaleBytes[w.form.scale]:]
 	super := pl[3][b/8*w.form.super:]
-	scale, low := s.scale[at*panelRows:][:panelRows], s.min[at*panelRows:][:panelRows]
+	scale, low := &out.scale, &out.min
 	half := func(b []byte, r int) float32 { return quant.FromF16(binary.LittleEndian.Uint16(b[2*r:])) }
 	for r := range panelRows {
 		switch w.form.scale {
@@ -147,9 +154,7 @@ func (w *Matrix) unpackScales(s *Scratch, pl *[4][]byte, at, b int) {
 			}
 			for h := range 2 {
 				sc, mn := subScale(w.form.scale, src[16*h+halfPlace(r)])
-				i := ((at*2+h)*panelRows + r) * 2
-				s.sub[i], s.sub[i+1] = sc, sc
-				s.submin[i], s.submin[i+1] = mn, mn
+				out.sub[h][r], out.submin[h][r] = [2]int16{sc, sc}, [2]int16{mn, mn}
 			}
 		}
 	}
