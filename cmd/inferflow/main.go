@@ -1,0 +1,78 @@
+// Command inferflow runs, serves and examines language models on the
+// machine's own processors. Every subcommand is a file of this package.
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/inferflow/inferflow/spec"
+)
+
+// version is set at release by the linker.
+var version = "dev"
+
+// usageError marks a mistake in how a command was called: exit status 2.
+type usageError struct{ error }
+
+func (e usageError) Unwrap() error { return e.error }
+
+func usagef(format string, a ...any) error { return usageError{fmt.Errorf(format, a...)} }
+
+func main() {
+	if len(os.Args) > 1 && os.Args[1] == spec.ChildCommand {
+		os.Exit(spec.ChildMain(os.Stdin, os.Stdout))
+	}
+	os.Exit(run(os.Args[1:]))
+}
+
+func run(args []string) int {
+	root := rootCommand()
+	root.SetArgs(args)
+	err := root.Execute()
+	if err == nil {
+		return 0
+	}
+	var usage usageError
+	fmt.Fprintln(os.Stderr, "inferflow:", err)
+	if errors.As(err, &usage) {
+		return 2
+	}
+	return 1
+}
+
+// rootCommand is the one visible table of commands.
+func rootCommand() *cobra.Command {
+	root := &cobra.Command{
+		Use:           "inferflow",
+		Short:         "Run, serve and examine language models on your own machine",
+		Version:       version,
+		SilenceErrors: true,
+		SilenceUsage:  true,
+		RunE: func(c *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("unknown command %q; see inferflow --help", args[0])
+			}
+			return c.Help()
+		},
+		Args: cobra.ArbitraryArgs,
+	}
+	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
+		return usagef("%w; see inferflow %s --help", err, c.Name())
+	})
+	root.AddCommand(logitsCommand())
+	return root
+}
+
+// exactArgs and the like are cobra's checks as usage errors.
+func argsBetween(lo, hi int, what string) cobra.PositionalArgs {
+	return func(c *cobra.Command, args []string) error {
+		if len(args) < lo || len(args) > hi {
+			return usagef("%s takes %s, got %d arguments; see inferflow %s --help", c.Name(), what, len(args), c.Name())
+		}
+		return nil
+	}
+}

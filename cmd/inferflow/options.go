@@ -1,0 +1,101 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/inferflow/inferflow/internal/model"
+)
+
+// modelFlags are the flags of every command that opens a model.
+type modelFlags struct {
+	threads     int
+	kv          string
+	kvValues    string
+	context     int
+	memory      string
+	spec        string
+	cut         []int
+	allowUnused bool
+	set         []string
+	unfused     bool
+}
+
+func (f *modelFlags) add(fs *pflag.FlagSet) {
+	fs.IntVarP(&f.threads, "threads", "t", 0, "threads (default: all usable cores)")
+	fs.StringVar(&f.kv, "kv", "f16", "type of stored keys and values: f16, bf16 or f32")
+	fs.StringVar(&f.kvValues, "kv-values", "", "type of stored values where it differs from --kv")
+	fs.IntVar(&f.context, "context", 0, "tokens of one sequence at most (default: the model's own, at most 8192)")
+	fs.StringVar(&f.memory, "kv-memory", "", "memory for keys and values, such as 2G or 800M (default: four contexts, at most half of what is free)")
+	fs.StringVar(&f.spec, "spec", "", "specification file to use instead of a shipped one")
+	fs.IntSliceVar(&f.cut, "cut", nil, "cut the program into stages before these layers")
+	fs.BoolVar(&f.allowUnused, "allow-unused", false, "accept stored tensors that the specification does not use")
+	fs.StringArrayVar(&f.set, "set", nil, "override a configuration value, KEY=VALUE (as in config.json)")
+	fs.BoolVar(&f.unfused, "unfused", false, "run every operation by itself (slow; to find a wrong fusion)")
+	_ = fs.MarkHidden("unfused")
+}
+
+// options turns the flags into the options of a model.
+func (f *modelFlags) options() (model.Options, error) {
+	o := model.Options{Threads: f.threads, Keys: f.kv, Values: f.kvValues, Context: f.context, Cut: f.cut, Unfused: f.unfused, Notice: notice}
+	if o.Values == "" {
+		o.Values = f.kv
+	}
+	if f.threads < 0 || f.context < 0 {
+		return o, usagef("--threads and --context must not be negative")
+	}
+	var err error
+	if o.KVMemory, err = parseBytes(f.memory); err != nil {
+		return o, usagef("--kv-memory: %w", err)
+	}
+	o.Spec.SpecFile, o.Spec.AllowUnused = f.spec, f.allowUnused
+	for _, s := range f.set {
+		k, v, ok := strings.Cut(s, "=")
+		if !ok || k == "" {
+			return o, usagef("--set %q: want KEY=VALUE", s)
+		}
+		if o.Spec.Set == nil {
+			o.Spec.Set = map[string]any{}
+		}
+		o.Spec.Set[k] = parseValue(v)
+	}
+	return o, nil
+}
+
+// parseValue reads a number, true, false or null; anything else is a string.
+func parseValue(s string) any {
+	switch s {
+	case "true":
+		return true
+	case "false":
+		return false
+	case "null":
+		return nil
+	}
+	if f, err := strconv.ParseFloat(s, 64); err == nil {
+		return f
+	}
+	return s
+}
+
+// parseBytes reads 2G, 800M, 64k or a plain number of bytes.
+func parseBytes(s string) (int64, error) {
+	if s == "" {
+		return 0, nil
+	}
+	num, shift := strings.TrimSuffix(strings.TrimSuffix(strings.ToUpper(s), "B"), "I"), 0
+	if n := strings.IndexByte("KMGT", num[len(num)-1]); n >= 0 {
+		num, shift = num[:len(num)-1], 10*(n+1)
+	}
+	f, err := strconv.ParseFloat(num, 64)
+	if err != nil || f <= 0 || f*float64(int64(1)<<shift) > 1<<60 {
+		return 0, fmt.Errorf("%q is not a size such as 2G, 800M or 64K", s)
+	}
+	return int64(f * float64(int64(1)<<shift)), nil
+}
+
+func notice(s string) { fmt.Fprintln(os.Stderr, "inferflow:", s) }

@@ -1,0 +1,168 @@
+package cpu
+
+import (
+	"github.com/inferflow/inferflow/internal/batch"
+	"github.com/inferflow/inferflow/internal/graph"
+	"github.com/inferflow/inferflow/internal/kernel/attn"
+	"github.com/inferflow/inferflow/internal/program"
+)
+
+// attention is one worker's room for attention calls.
+type attention struct {
+	call    attn.Call
+	scratch *attn.Scratch
+	q, out  []float32
+	slopes  []float32
+	sinks   []float32
+}
+
+func newAttention(s *Stage) *attention {
+	rows, dk, dv := 1, 1, 1
+	for i := range s.p.Steps {
+		if x, ok := s.p.Steps[i].Body.(*program.Attention); ok {
+			c := s.lay.cache[x.Attr.Cache]
+			rows = max(rows, itemRows, x.Attr.Heads/x.Attr.KVHeads)
+			dk, dv = max(dk, c.KeyDim), max(dv, c.ValueDim)
+		}
+	}
+	a := &attention{scratch: attn.NewScratch(rows, dk, dv)}
+	a.q, a.out = make([]float32, rows*dk), make([]float32, rows*dv)
+	a.slopes, a.sinks = make([]float32, rows), make([]float32, rows)
+	tiles := (s.o.Limits.Tokens + batch.BlockTokens - 1) / batch.BlockTokens
+	a.call.TileK, a.call.TileV = make([]int, 0, tiles), make([]int, 0, tiles)
+	a.call.Lo, a.call.Hi = make([]int32, rows), make([]int32, rows)
+	return a
+}
+
+// attend runs a program.Attention.
+type attend struct {
+	step  *program.Attention
+	sinks []float32
+	shape shape
+}
+
+func (l *loader) attention(x *program.Attention) (executor, error) {
+	e := &attend{step: x, shape: shape{x.Attr.Heads, x.Attr.KVHeads}}
+	var err error
+	e.sinks, err = l.vector(x.Attr.Sinks)
+	if l.s.place.items == nil {
+		l.s.place.items = map[shape][]item{}
+	}
+	l.s.place.items[e.shape] = nil
+	l.counters += 2
+	return e, err
+}
+
+func (e *attend) run(s *Stage, w *worker) {
+	if e.step.K != program.None {
+		s.byRows(w, s.rows, e)
+		s.team.Barrier(w.id)
+	}
+	items := s.place.items[e.shape]
+	c := s.counter(w)
+	for i, end, ok := claim(c, len(items), 1); ok; i, end, ok = claim(c, len(items), 1) {
+		for ; i < end; i++ {
+			e.item(s, w.att, w.id, &items[i])
+		}
+	}
+}
+
+// row appends row t of the key and value buffers to the cache.
+func (e *attend) row(s *Stage, w *worker, t int) {
+	k, kw := s.buf(e.step.K)
+	v, vw := s.buf(e.step.V)
+	s.put(e.step.Attr.Cache, t, k[t*kw:(t+1)*kw], v[t*vw:(t+1)*vw])
+}
+
+// headOf is query head j of key head g.
+func headOf(a *graph.AttentionAttr, g, j int) int {
+	if a.Tile {
+		return j*a.KVHeads + g
+	}
+	return g*(a.Heads/a.KVHeads) + j
+}
+
+// item runs one unit: rows are the tokens, and for each the query heads.
+func (e *attend) item(s *Stage, a *attention, worker int, it *item) {
+	attr, q := e.step.Attr, &s.b.Seqs[it.seq]
+	c := &s.lay.cache[attr.Cache]
+	qb, qw := s.buf(e.step.Q)
+	out, ow := s.buf(e.step.Out)
+	call := &a.call
+	n, heads := int(it.n), int(it.nHeads)
+	lo, hi := int32(1<<30), int32(0)
+	for t := 0; t < n; t++ {
+		row, pos := int(q.Row+it.token)+t, int(q.Start+it.token)+t
+		from, to := visible(attr, pos, int(q.Start+q.N))
+		lo, hi = min(lo, int32(from)), max(hi, int32(to))
+		for j := 0; j < heads; j++ {
+			h, r := headOf(attr, int(it.group), int(it.head)+j), t*heads+j
+			copy(a.q[r*c.KeyDim:(r+1)*c.KeyDim], qb[row*qw+h*c.KeyDim:])
+			call.Lo[r], call.Hi[r] = int32(from), int32(to)
+			if e.sinks != nil {
+				a.sinks[r] = e.sinks[h]
+			}
+			if attr.Slopes != nil {
+				a.slopes[r] = float32(attr.Slopes[h])
+			}
+		}
+	}
+	e.fill(call, c, s, n*heads)
+	call.Q, call.Out = a.q, a.out
+	if e.sinks != nil {
+		call.Sinks = a.sinks
+	}
+	if attr.Slopes != nil {
+		call.Slopes = a.slopes
+	}
+	e.tiles(s, call, c, worker, it, lo, hi)
+	call.Run(a.scratch)
+	for t := 0; t < n; t++ {
+		row := int(q.Row+it.token) + t
+		for j := 0; j < heads; j++ {
+			h, r := headOf(attr, int(it.group), int(it.head)+j), t*heads+j
+			copy(out[row*ow+h*c.ValueDim:][:c.ValueDim], a.out[r*c.ValueDim:])
+		}
+	}
+}
+
+func (e *attend) fill(call *attn.Call, c *cacheLayout, s *Stage, rows int) {
+	call.DK, call.DV, call.QStride, call.OutStride = c.KeyDim, c.ValueDim, c.KeyDim, c.ValueDim
+	call.KeyType, call.ValueType = s.o.Keys, s.o.Values
+	call.Keys, call.Values = s.place.mem, s.place.mem
+	call.Rows, call.Scale, call.Softcap = rows, float32(e.step.Attr.Scale), float32(e.step.Attr.Softcap)
+	call.Sinks, call.Slopes = nil, nil
+}
+
+// tiles lists where the tiles of positions [lo, hi) lie for the item's head.
+func (e *attend) tiles(s *Stage, call *attn.Call, c *cacheLayout, worker int, it *item, lo, hi int32) {
+	first, last := int(lo)/batch.BlockTokens, (int(hi)+batch.BlockTokens-1)/batch.BlockTokens
+	call.FirstTile = first
+	call.TileK, call.TileV = call.TileK[:0], call.TileV[:0]
+	spare := s.o.Limits.Blocks + worker*spareTiles
+	for t := first; t < last; t++ {
+		block := int(s.place.tiles[int(s.place.first[it.seq])+t])
+		if block < 0 {
+			s.join(c, int(it.group), &s.place.splits[-1-block], spare)
+			block = spare
+			spare++
+		}
+		at := block * s.lay.block
+		call.TileK = append(call.TileK, at+c.k+int(it.group)*c.kTile)
+		call.TileV = append(call.TileV, at+c.v+int(it.group)*c.vTile)
+	}
+}
+
+// join copies the slots of one head from the spans that supply a tile together
+// into a spare block.
+func (s *Stage) join(c *cacheLayout, head int, sp *split, spare int) {
+	spans := s.b.Seqs[sp.seq].Spans[sp.from:sp.to]
+	dst := s.place.mem[spare*s.lay.block:]
+	kt, vt := dst[c.k+head*c.kTile:][:c.kTile], dst[c.v+head*c.vTile:][:c.vTile]
+	for _, p := range spans {
+		src := s.place.mem[int(p.Block)*s.lay.block:]
+		from := int(p.Pos % batch.BlockTokens)
+		attn.CopyKeySlots(kt, src[c.k+head*c.kTile:][:c.kTile], s.o.Keys, c.KeyDim, from, from+int(p.N))
+		attn.CopyValueSlots(vt, src[c.v+head*c.vTile:][:c.vTile], s.o.Values, c.ValueDim, from, from+int(p.N))
+	}
+}

@@ -1,0 +1,175 @@
+package cpu
+
+import (
+	"fmt"
+
+	"github.com/inferflow/inferflow/internal/batch"
+	"github.com/inferflow/inferflow/internal/device/ref"
+	"github.com/inferflow/inferflow/internal/graph"
+	"github.com/inferflow/inferflow/internal/kernel/attn"
+	"github.com/inferflow/inferflow/internal/program"
+	"github.com/inferflow/inferflow/internal/sys"
+)
+
+type batchT = batch.Batch
+
+// layout places keys and values inside a block: a block holds 16 positions of
+// all caches of the stage in one run of bytes.
+type layout struct {
+	block int // bytes of a block
+	spare int // blocks behind the pool, for tiles that two segments supply
+	cache []cacheLayout
+}
+
+type cacheLayout struct {
+	graph.Cache
+	used         bool
+	k, v         int // offset of head 0's tile
+	kTile, vTile int // bytes of one head's tile
+}
+
+// spareTiles is the number of tiles of one sequence that several segments may supply.
+const spareTiles = 16
+
+// BlockBytes is what one block of a program's caches takes.
+func BlockBytes(caches []graph.Cache, used func(int) bool, keys, values attn.Elem) int {
+	l := layoutOf(caches, used, keys, values)
+	return l.block
+}
+
+func layoutOf(caches []graph.Cache, used func(int) bool, keys, values attn.Elem) (l layout) {
+	for i, c := range caches {
+		cl := cacheLayout{Cache: c}
+		if used(i) && c.Kind == graph.CacheKV {
+			cl.used = true
+			cl.kTile = batch.BlockTokens * c.KeyDim * keys.Size()
+			cl.vTile = batch.BlockTokens * c.ValueDim * values.Size()
+			cl.k = l.block
+			cl.v = cl.k + c.Heads*cl.kTile
+			l.block = (cl.v + c.Heads*cl.vTile + 63) &^ 63
+		}
+		l.cache = append(l.cache, cl)
+	}
+	return l
+}
+
+func (s *Stage) layOut() error {
+	used := map[int]bool{}
+	for i := range s.p.Steps {
+		if c, ok := cacheOf(&s.p.Steps[i]); ok {
+			used[c] = true
+		}
+	}
+	s.lay = layoutOf(s.p.Graph.Caches, func(i int) bool { return used[i] }, s.o.Keys, s.o.Values)
+	s.lay.spare = s.team.Size() * spareTiles
+	a, err := sys.NewArena(max(64, (s.o.Limits.Blocks+s.lay.spare)*s.lay.block))
+	if err != nil {
+		return fmt.Errorf("key/value memory of %d blocks: %w", s.o.Limits.Blocks, err)
+	}
+	s.kv = a
+	mem, err := a.Bytes(max(64, (s.o.Limits.Blocks+s.lay.spare)*s.lay.block))
+	s.place.mem = mem
+	return err
+}
+
+// placement is where the rows and tiles of the current batch lie.
+type placement struct {
+	mem    []byte
+	row    []int32 // block of each row
+	slot   []int32
+	tiles  []int32 // block of each tile of each sequence; −1−i: spans[i] supply it together
+	first  []int32 // first tile of each sequence in tiles
+	splits []split
+	items  map[shape][]item
+}
+
+type split struct{ seq, from, to int32 } // spans [from, to) of a sequence
+
+type shape struct{ heads, kv int }
+
+// item is a unit of attention work: some query heads of one key head for some
+// tokens of a sequence.
+type item struct {
+	seq, group   int32
+	token, n     int32
+	head, nHeads int32 // of the group's query heads
+}
+
+func (p *placement) set(s *Stage, b *batch.Batch) error {
+	p.row, p.slot, p.tiles, p.first, p.splits = p.row[:0], p.slot[:0], p.tiles[:0], p.first[:0], p.splits[:0]
+	for i := range b.Seqs {
+		if err := p.sequence(s, int32(i), &b.Seqs[i]); err != nil {
+			return err
+		}
+	}
+	for sh := range p.items {
+		p.items[sh] = s.itemsOf(sh, b, p.items[sh][:0])
+	}
+	return nil
+}
+
+func (p *placement) sequence(s *Stage, id int32, q *batch.Seq) error {
+	p.first = append(p.first, int32(len(p.tiles)))
+	pos, splits := int32(0), 0
+	row := q.Start
+	for i, sp := range q.Spans {
+		if sp.Pos != pos || sp.N < 1 || sp.Pos%batch.BlockTokens+sp.N > batch.BlockTokens || int(sp.Block) >= s.o.Limits.Blocks || sp.Block < 0 {
+			return fmt.Errorf("cpu: sequence %d: span %d (block %d, position %d, %d tokens) does not continue at %d", q.ID, i, sp.Block, sp.Pos, sp.N, pos)
+		}
+		switch {
+		case sp.Pos%batch.BlockTokens == 0:
+			p.tiles = append(p.tiles, sp.Block)
+		case p.tiles[len(p.tiles)-1] >= 0:
+			if splits++; splits > spareTiles {
+				return fmt.Errorf("cpu: sequence %d has more than %d tiles of several segments", q.ID, spareTiles)
+			}
+			p.splits = append(p.splits, split{id, int32(i - 1), int32(i + 1)})
+			p.tiles[len(p.tiles)-1] = int32(-len(p.splits))
+		default:
+			p.splits[len(p.splits)-1].to = int32(i + 1)
+		}
+		for ; row >= sp.Pos && row < min(sp.Pos+sp.N, q.Start+q.N); row++ {
+			p.row, p.slot = append(p.row, sp.Block), append(p.slot, row%batch.BlockTokens)
+		}
+		pos += sp.N
+	}
+	if row != q.Start+q.N {
+		return fmt.Errorf("cpu: sequence %d: blocks hold %d positions of %d", q.ID, pos, q.Start+q.N)
+	}
+	return nil
+}
+
+// itemRows bounds the query rows of one attention call.
+const itemRows = 64
+
+func (s *Stage) itemsOf(sh shape, b *batch.Batch, out []item) []item {
+	group := int32(sh.heads / sh.kv)
+	for i, q := range b.Seqs {
+		step, part := max(1, itemRows/group), group
+		if q.N == 1 && len(b.Seqs)*sh.kv < 4*s.team.Size() {
+			part = max(1, (group+1)/2) // few items: finer ones keep the threads level
+		}
+		for g := int32(0); g < int32(sh.kv); g++ {
+			for t := int32(0); t < q.N; t += step {
+				for h := int32(0); h < group; h += part {
+					out = append(out, item{int32(i), g, t, min(step, q.N-t), h, min(part, group-h)})
+				}
+			}
+		}
+	}
+	return out
+}
+
+// visible is the key range of a query, as the reference defines it.
+func visible(a *graph.AttentionAttr, pos, total int) (int, int) { return ref.Visible(a, pos, total) }
+
+// cacheOf is the cache that a step reads or writes.
+func cacheOf(st *program.Step) (int, bool) {
+	switch x := st.Body.(type) {
+	case *program.QKV:
+		return x.Cache, true
+	case *program.Attention:
+		return x.Attr.Cache, true
+	}
+	return 0, false
+}

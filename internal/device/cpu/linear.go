@@ -1,0 +1,195 @@
+package cpu
+
+import (
+	"github.com/inferflow/inferflow/internal/graph"
+	"github.com/inferflow/inferflow/internal/kernel/gemm"
+	"github.com/inferflow/inferflow/internal/kernel/vec"
+	"github.com/inferflow/inferflow/internal/program"
+)
+
+// tileCols is the number of output columns of a claimed piece of a product at
+// most: with all rows of a batch it stays in the second cache.
+const tileCols = 64
+
+// prep makes activations from rows of a buffer: an optional norm, then the
+// form that each kind of weight wants.
+type prep struct {
+	norm  *norm
+	k     int
+	kinds [2]bool
+}
+
+func (l *loader) prep(a *graph.NormAttr, weights ...*graph.Weight) (p prep, err error) {
+	for _, w := range weights {
+		if w == nil {
+			continue
+		}
+		kind, err := l.kindOf(w)
+		if err != nil {
+			return p, err
+		}
+		p.kinds[kind] = true
+		p.k = w.Cols()
+	}
+	l.maxK = max(l.maxK, p.k)
+	l.counters++
+	p.norm, err = l.makeNorm(a)
+	return p, err
+}
+
+// run prepares the rows of x. Few rows are prepared by every worker for
+// itself, many are split with a barrier after.
+func (p *prep) run(s *Stage, w *worker, x []float32, width, rows int) *[2]*gemm.Acts {
+	c := s.counter(w)
+	if rows <= privateRows {
+		p.rows(&w.acts, x, width, w.norm, rows, 0, rows)
+		return &w.acts
+	}
+	chunk := max(1, rows/(4*s.team.Size()))
+	for from, to, ok := claim(c, rows, chunk); ok; from, to, ok = claim(c, rows, chunk) {
+		p.rows(&s.shared, x, width, s.normed, rows, from, to)
+	}
+	s.team.Barrier(w.id)
+	return &s.shared
+}
+
+func (p *prep) rows(acts *[2]*gemm.Acts, x []float32, width int, tmp []float32, rows, from, to int) {
+	stride := width
+	if p.norm != nil {
+		for r := from; r < to; r++ {
+			p.norm.row(tmp[r*p.k:(r+1)*p.k], x[r*width:r*width+p.k])
+		}
+		x, stride = tmp, p.k
+	}
+	for kind, on := range p.kinds {
+		if on {
+			acts[kind].Prepare(gemm.Kind(kind), x, stride, rows, p.k, from, to)
+		}
+	}
+}
+
+// epilogue is what follows a product, on a tile of it.
+type epilogue struct {
+	act      func(x []float32)
+	scale    float32
+	softcap  float32
+	residual program.Buf
+}
+
+func makeEpilogue(e program.Epilogue) (out epilogue, err error) {
+	out = epilogue{scale: float32(e.Scale), softcap: float32(e.Softcap), residual: e.Residual}
+	if e.Scale == 0 {
+		out.scale = 1
+	}
+	if e.Act != nil {
+		out.act, err = activation(e.Act)
+	}
+	return out, err
+}
+
+// finish applies the epilogue to y, the columns from col on of row r, and
+// writes them to out.
+func (e *epilogue) finish(s *Stage, out, y []float32, at int) {
+	if e.scale != 1 {
+		vec.Scale(y, y, e.scale)
+	}
+	if e.softcap != 0 {
+		vec.Softcap(y, y, e.softcap)
+	}
+	if e.residual == program.None {
+		copy(out[at:at+len(y)], y)
+		return
+	}
+	vec.Add(out[at:at+len(y)], s.bufs[e.residual][at:at+len(y)], y)
+}
+
+// linear runs a program.Linear.
+type linear struct {
+	prep
+	in, out program.Buf
+	w, up   *gemm.Matrix
+	b, upB  []float32
+	epi     epilogue
+	gate    func(dst, gate, up []float32)
+}
+
+func (l *loader) linear(x *program.Linear) (executor, error) {
+	e := &linear{in: x.In, out: x.Out}
+	var err error
+	if e.prep, err = l.prep(x.PreNorm, x.W, x.Up); err != nil {
+		return nil, err
+	}
+	if e.b, err = l.vector(x.B); err != nil {
+		return nil, err
+	}
+	if e.upB, err = l.vector(x.UpB); err != nil {
+		return nil, err
+	}
+	if err := l.matrix(x.W, &e.w); err != nil {
+		return nil, err
+	}
+	if e.epi, err = makeEpilogue(x.Epi); err != nil {
+		return nil, err
+	}
+	l.counters++
+	if x.Up == nil {
+		return e, nil
+	}
+	e.epi.act = nil
+	if e.gate, err = gating(x.Epi.Act); err != nil {
+		return nil, err
+	}
+	return e, l.matrix(x.Up, &e.up)
+}
+
+// chunkOf is the number of panels of one claim: enough claims that threads end
+// together, few enough that claiming costs nothing, at most tileCols columns.
+func chunkOf(panels, threads int) int {
+	return max(1, min(tileCols/16, panels/(threads*6)))
+}
+
+func (e *linear) run(s *Stage, w *worker) {
+	x, width := s.buf(e.in)
+	out, n := s.buf(e.out)
+	rows := s.rowsOf(e.out)
+	acts := e.prep.run(s, w, x, width, rows)
+	c := s.counter(w)
+	panels := e.w.Panels()
+	chunk := chunkOf(panels, s.team.Size())
+	for from, to, ok := claim(c, panels, chunk); ok; from, to, ok = claim(c, panels, chunk) {
+		e.tile(s, w, acts, out, n, rows, from, to)
+	}
+}
+
+func (e *linear) tile(s *Stage, w *worker, acts *[2]*gemm.Acts, out []float32, n, rows, from, to int) {
+	col, cols := from*16, min(to*16, n)-from*16
+	y := w.tile[:rows*tileCols]
+	product(e.w, acts, y, rows, from, to, w)
+	var up []float32
+	if e.up != nil {
+		up = w.tile[len(w.tile)/2:]
+		product(e.up, acts, up, rows, from, to, w)
+	}
+	for r := 0; r < rows; r++ {
+		yr := y[r*tileCols : r*tileCols+cols]
+		if e.b != nil {
+			vec.Add(yr, yr, e.b[col:col+cols])
+		}
+		if up != nil {
+			ur := up[r*tileCols : r*tileCols+cols]
+			if e.upB != nil {
+				vec.Add(ur, ur, e.upB[col:col+cols])
+			}
+			e.gate(yr, yr, ur)
+		} else if e.epi.act != nil {
+			e.epi.act(yr)
+		}
+		e.epi.finish(s, out, yr, r*n+col)
+	}
+}
+
+// product computes panels [from, to) for all rows into y, with stride tileCols
+// and the first panel in column 0.
+func product(m *gemm.Matrix, acts *[2]*gemm.Acts, y []float32, rows, from, to int, w *worker) {
+	m.MulTile(y, tileCols, acts[gemm.KindOf(m.Type())], 0, rows, from, to, w.mul)
+}

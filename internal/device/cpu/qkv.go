@@ -1,0 +1,190 @@
+package cpu
+
+import (
+	"github.com/inferflow/inferflow/internal/device/ref"
+	"github.com/inferflow/inferflow/internal/graph"
+	"github.com/inferflow/inferflow/internal/kernel/attn"
+	"github.com/inferflow/inferflow/internal/kernel/gemm"
+	"github.com/inferflow/inferflow/internal/kernel/vec"
+	"github.com/inferflow/inferflow/internal/program"
+)
+
+// rope holds the angles of the current batch's rows for one table.
+type rope struct {
+	table     *graph.RopeTable
+	div, long []float32
+	freq      []float32 // of a table that does not depend on length
+	cos, sin  []float32 // [rows][Dim/2]
+}
+
+// angles computes the cosines and sines of the batch, split by rows.
+func (s *Stage) angles(w *worker) {
+	c := s.counter(w)
+	chunk := max(1, s.rows/(4*s.team.Size()))
+	for from, to, ok := claim(c, s.rows, chunk); ok; from, to, ok = claim(c, s.rows, chunk) {
+		for _, r := range s.ropes {
+			r.rows(s, from, to)
+		}
+	}
+}
+
+func (r *rope) rows(s *Stage, from, to int) {
+	half := r.table.Dim / 2
+	for i := range s.b.Seqs {
+		q := &s.b.Seqs[i]
+		lo, hi := max(from, int(q.Row)), min(to, int(q.Row+q.N))
+		if lo >= hi {
+			continue
+		}
+		freq := r.freq
+		if r.table.Kind != "" {
+			freq = ref.Frequencies(r.table, int(q.Length), r.div, r.long)
+		}
+		for t := lo; t < hi; t++ {
+			for j, f := range freq {
+				r.cos[t*half+j], r.sin[t*half+j] = ref.Angle(s.b.Pos[t], f, r.table.Factor)
+			}
+		}
+	}
+}
+
+// turn rotates one head of row t.
+func (r *rope) turn(a *graph.RopeAttr, x []float32, t int) {
+	half := r.table.Dim / 2
+	cos, sin := r.cos[t*half:(t+1)*half], r.sin[t*half:(t+1)*half]
+	x = x[a.At : a.At+r.table.Dim]
+	if a.Interleaved {
+		vec.RopeInterleaved(x, cos, sin)
+	} else {
+		vec.RopeHalf(x, cos, sin)
+	}
+}
+
+// head is one of q, k, v.
+type head struct {
+	*program.Head
+	m    *gemm.Matrix
+	b    []float32
+	norm *norm
+	at   int // first value in a row of projections
+}
+
+func (h *head) width() int { return h.Heads * h.Dim }
+
+// qkv runs a program.QKV.
+type qkv struct {
+	prep
+	step  *program.QKV
+	h     [3]head
+	width int
+	first [4]int // first panel of q, k, v; the total
+}
+
+func (l *loader) lowerQKV(x *program.QKV) (executor, error) {
+	e := &qkv{step: x, h: [3]head{{Head: &x.Q}, {Head: &x.K}, {Head: &x.V}}}
+	var err error
+	if e.prep, err = l.prep(x.PreNorm, x.Q.W, x.K.W, x.V.W); err != nil {
+		return nil, err
+	}
+	for i := range e.h {
+		h := &e.h[i]
+		h.at = e.width
+		e.width += h.width()
+		if h.b, err = l.vector(h.B); err != nil {
+			return nil, err
+		}
+		if h.norm, err = l.makeNorm(h.Norm); err != nil {
+			return nil, err
+		}
+		if err = l.matrix(h.W, &h.m); err != nil {
+			return nil, err
+		}
+		e.first[i+1] = e.first[i] + (h.width()+15)/16
+	}
+	l.qkv = max(l.qkv, e.width)
+	l.counters += 2
+	return e, nil
+}
+
+func (e *qkv) run(s *Stage, w *worker) {
+	x, width := s.buf(e.step.In)
+	acts := e.prep.run(s, w, x, width, s.rows)
+	c := s.counter(w)
+	chunk := chunkOf(e.first[3], s.team.Size())
+	for from, to, ok := claim(c, e.first[3], chunk); ok; from, to, ok = claim(c, e.first[3], chunk) {
+		for i := range e.h {
+			if lo, hi := max(from, e.first[i]), min(to, e.first[i+1]); lo < hi {
+				e.h[i].product(s, w, acts, e.width, lo-e.first[i], hi-e.first[i])
+			}
+		}
+	}
+	s.team.Barrier(w.id)
+	c = s.counter(w)
+	chunk = max(1, s.rows/(4*s.team.Size()))
+	for from, to, ok := claim(c, s.rows, chunk); ok; from, to, ok = claim(c, s.rows, chunk) {
+		for t := from; t < to; t++ {
+			e.row(s, t)
+		}
+	}
+}
+
+func (h *head) product(s *Stage, w *worker, acts *[2]*gemm.Acts, width, from, to int) {
+	y := w.tile[:s.rows*tileCols]
+	product(h.m, acts, y, s.rows, from, to, w)
+	col, cols := from*16, min(to*16, h.m.N())-from*16
+	for r := 0; r < s.rows; r++ {
+		dst := s.qkv[r*width+h.at+col : r*width+h.at+col+cols]
+		if h.b != nil {
+			vec.Add(dst, y[r*tileCols:r*tileCols+cols], h.b[col:col+cols])
+		} else {
+			copy(dst, y[r*tileCols:r*tileCols+cols])
+		}
+	}
+}
+
+// row finishes the projections of row t: norms, rotation, the cache.
+func (e *qkv) row(s *Stage, t int) {
+	row := s.qkv[t*e.width : (t+1)*e.width]
+	for i := range e.h {
+		e.h[i].finish(s, row[e.h[i].at:e.h[i].at+e.h[i].width()], t)
+	}
+	q := e.h[0]
+	copy(s.bufs[e.step.OutQ][t*q.width():(t+1)*q.width()], row[:q.width()])
+	s.put(e.step.Cache, t, row[e.h[1].at:e.h[2].at], row[e.h[2].at:])
+}
+
+func (h *head) finish(s *Stage, x []float32, t int) {
+	if h.Clamp > 0 {
+		c := float32(h.Clamp)
+		for i, v := range x {
+			x[i] = min(max(v, -c), c)
+		}
+	}
+	if h.norm != nil && h.WholeN {
+		h.norm.row(x, x)
+	}
+	for o := 0; o < len(x); o += h.Dim {
+		v := x[o : o+h.Dim]
+		if h.norm != nil && !h.WholeN && !h.NormLast {
+			h.norm.part(v, v, o)
+		}
+		if h.Rope != nil {
+			s.ropes[h.Rope.Table].turn(h.Rope, v, t)
+		}
+		if h.norm != nil && h.NormLast {
+			h.norm.part(v, v, o)
+		}
+	}
+}
+
+// put appends the keys and values of row t to a cache.
+func (s *Stage) put(cache, t int, k, v []float32) {
+	c := &s.lay.cache[cache]
+	block := s.place.mem[int(s.place.row[t])*s.lay.block:][:s.lay.block]
+	slot := int(s.place.slot[t])
+	for h := 0; h < c.Heads; h++ {
+		kt, vt := block[c.k+h*c.kTile:][:c.kTile], block[c.v+h*c.vTile:][:c.vTile]
+		attn.PutKey(kt, s.o.Keys, c.KeyDim, slot, k[h*c.KeyDim:(h+1)*c.KeyDim])
+		attn.PutValue(vt, s.o.Values, c.ValueDim, slot, v[h*c.ValueDim:(h+1)*c.ValueDim])
+	}
+}

@@ -1,0 +1,150 @@
+package cpu
+
+import (
+	"fmt"
+
+	"github.com/inferflow/inferflow/internal/device/ref"
+	"github.com/inferflow/inferflow/internal/graph"
+	"github.com/inferflow/inferflow/internal/kernel/vec"
+	"github.com/inferflow/inferflow/internal/program"
+	"github.com/inferflow/inferflow/internal/weight"
+)
+
+// byRows runs f for all of n rows, split over the team.
+func (s *Stage) byRows(w *worker, n int, f rowFunc) {
+	c := s.counter(w)
+	chunk := max(1, n/(4*s.team.Size()))
+	for from, to, ok := claim(c, n, chunk); ok; from, to, ok = claim(c, n, chunk) {
+		for r := from; r < to; r++ {
+			f.row(s, w, r)
+		}
+	}
+}
+
+type rowFunc interface {
+	row(s *Stage, w *worker, r int)
+}
+
+// embed reads rows of the table in the file's own type.
+type embed struct {
+	step  *program.Embed
+	table *weight.Rows
+}
+
+func (l *loader) embed(x *program.Embed) (executor, error) {
+	t, err := weight.Resolve(l.src, x.Table)
+	l.counters++
+	return &embed{x, t}, err
+}
+
+func (e *embed) run(s *Stage, w *worker) { s.byRows(w, s.rows, e) }
+
+func (e *embed) row(s *Stage, w *worker, r int) {
+	id := int(s.b.Tokens[r])
+	if e.step.Guard > 0 && id >= e.step.Guard {
+		id = 0
+	}
+	if id < 0 || id >= e.table.Shape.Rows() {
+		s.fail(fmt.Errorf("cpu: token id %d is outside the table of %d rows", id, e.table.Shape.Rows()))
+		return
+	}
+	out, n := s.buf(e.step.Out)
+	y := out[r*n : (r+1)*n]
+	if err := e.table.Floats(y, id); err != nil {
+		s.fail(err)
+	}
+	if e.step.Scale != 1 {
+		vec.Scale(y, y, float32(e.step.Scale))
+	}
+}
+
+// normExec runs a program.Norm.
+type normExec struct {
+	step  *program.Norm
+	n     *norm
+	scale float32
+}
+
+func (l *loader) norm(x *program.Norm) (executor, error) {
+	n, err := l.makeNorm(x.Norm)
+	e := &normExec{step: x, n: n, scale: float32(x.Scale)}
+	if x.Scale == 0 {
+		e.scale = 1
+	}
+	l.counters++
+	l.maxK = max(l.maxK, l.s.p.Buffers[x.Out].Width)
+	return e, err
+}
+
+func (e *normExec) run(s *Stage, w *worker) { s.byRows(w, s.rowsOf(e.step.Out), e) }
+
+func (e *normExec) row(s *Stage, w *worker, r int) {
+	x, n := s.buf(e.step.In)
+	out, _ := s.buf(e.step.Out)
+	y := w.norm[:n]
+	e.n.row(y, x[r*n:(r+1)*n])
+	if e.scale != 1 {
+		vec.Scale(y, y, e.scale)
+	}
+	if e.step.Residual == program.None {
+		copy(out[r*n:(r+1)*n], y)
+		return
+	}
+	vec.Add(out[r*n:(r+1)*n], s.bufs[e.step.Residual][r*n:(r+1)*n], y)
+}
+
+// rowsExec keeps the wanted rows.
+type rowsExec struct{ step *program.Rows }
+
+func (e *rowsExec) run(s *Stage, w *worker) { s.byRows(w, s.outs, e) }
+
+func (e *rowsExec) row(s *Stage, w *worker, r int) {
+	x, n := s.buf(e.step.In)
+	out, _ := s.buf(e.step.Out)
+	from := int(s.b.Out[r])
+	copy(out[r*n:(r+1)*n], x[from*n:(from+1)*n])
+}
+
+// opExec runs one node of the graph with its reference, on one thread.
+type opExec struct {
+	step *program.OpStep
+	node *graph.Node
+	ids  []int32
+}
+
+func (e *opExec) run(s *Stage, w *worker) {
+	if w.id != 0 {
+		return
+	}
+	in := make([]*ref.Value, len(e.step.In))
+	for i, b := range e.step.In {
+		data, width := s.buf(b)
+		rows := s.rowsOf(b)
+		in[i] = &ref.Value{Rows: rows, Width: width, Data: data[:rows*width], Idx: s.ids(b)}
+	}
+	b := s.b
+	if s.p.Buffers[e.step.Out].Out {
+		b = wanted(s.b)
+	}
+	v, err := s.mach.Eval(e.node, in, b)
+	if err != nil {
+		s.fail(fmt.Errorf("cpu: %s (line %s): %w", e.node.Op, e.node.Line, err))
+		return
+	}
+	out, _ := s.buf(e.step.Out)
+	copy(out, v.Data)
+	if v.Idx != nil {
+		s.routes[e.step.Out] = v.Idx
+	}
+}
+
+// wanted is the batch of the wanted rows alone, for operations local to a row.
+func wanted(b *batchT) *batchT {
+	o := &batchT{}
+	for _, r := range b.Out {
+		o.Tokens, o.Pos = append(o.Tokens, b.Tokens[r]), append(o.Pos, b.Pos[r])
+	}
+	return o
+}
+
+func (s *Stage) ids(b program.Buf) []int32 { return s.routes[b] }

@@ -1,0 +1,190 @@
+package model
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+
+	"github.com/inferflow/inferflow/format"
+	"github.com/inferflow/inferflow/format/gguf"
+	"github.com/inferflow/inferflow/spec"
+	"github.com/inferflow/inferflow/tensor"
+	"github.com/inferflow/inferflow/tokenizer"
+)
+
+// maxJSON bounds the JSON files of a folder; tokenizers are the largest.
+const maxJSON = 256 << 20
+
+// files is an opened model as a specification sees it.
+type files struct {
+	format.File
+	dir    string // folder of a Hugging Face model, "" for GGUF
+	meta   *gguf.Meta
+	config map[string]any
+}
+
+func openFiles(path string) (*files, error) {
+	f, err := format.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	m := &files{File: f}
+	if g, ok := f.(*gguf.File); ok {
+		m.meta = &g.Meta
+		m.config = map[string]any{}
+		for k, v := range g.Meta.All() {
+			if v.Kind() != gguf.Array || v.Len() < 4096 {
+				m.config[k] = v.Any()
+			}
+		}
+		return m, nil
+	}
+	m.dir = filepath.Dir(f.Path())
+	raw, err := readJSON(filepath.Join(m.dir, "config.json"))
+	if err == nil {
+		m.config, err = decodeObject(raw)
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("model: %s: config.json: %w", m.dir, err)
+	}
+	return m, nil
+}
+
+func decodeObject(raw []byte) (map[string]any, error) {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	d.UseNumber()
+	var v map[string]any
+	return v, d.Decode(&v)
+}
+
+// readJSON reads a file of the folder within maxJSON.
+func readJSON(path string) ([]byte, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	raw, err := io.ReadAll(io.LimitReader(f, maxJSON+1))
+	if err == nil && len(raw) > maxJSON {
+		err = fmt.Errorf("larger than %d bytes", maxJSON)
+	}
+	return raw, err
+}
+
+// Binding implements spec.Files.
+func (f *files) Binding() string {
+	if f.meta != nil {
+		return spec.GGUF
+	}
+	return spec.HF
+}
+
+// Config implements spec.Files.
+func (f *files) Config() map[string]any { return f.config }
+
+// Architecture implements spec.Files.
+func (f *files) Architecture() string {
+	if f.meta == nil {
+		return ""
+	}
+	s, _ := f.meta.String("general.architecture")
+	return s
+}
+
+// TensorNames implements spec.Files.
+func (f *files) TensorNames() []string {
+	var names []string
+	for _, t := range f.Tensors() {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
+// Tensor implements spec.Files and weight.Source.
+func (f *files) Tensor(name string) (tensor.View, bool) { return f.File.Tensor(name) }
+
+// optional reads a JSON object of the folder; a missing file gives nil.
+func (f *files) optional(name string) ([]byte, error) {
+	if f.dir == "" {
+		return nil, nil
+	}
+	raw, err := readJSON(filepath.Join(f.dir, name))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("model: %s: %w", name, err)
+	}
+	return raw, nil
+}
+
+// tokenizer reads the model's own tokenizer; ErrNoTokenizer where there is none.
+func (f *files) tokenizer() (*tokenizer.Tokenizer, error) {
+	if f.meta != nil {
+		return tokenizer.FromGGUF(f.meta)
+	}
+	raw, err := f.optional("tokenizer.json")
+	if err != nil {
+		return nil, err
+	}
+	if raw == nil {
+		return nil, fmt.Errorf("model: %s: no tokenizer.json: %w", f.dir, tokenizer.ErrNoTokenizer)
+	}
+	config, err := f.optional("tokenizer_config.json")
+	if err != nil {
+		return nil, err
+	}
+	return tokenizer.FromJSON(raw, config)
+}
+
+// template finds the chat template's source; "" where there is none.
+func (f *files) template() (string, error) {
+	if f.meta != nil {
+		s, err := f.meta.String("tokenizer.chat_template")
+		if err != nil && f.meta.Has("tokenizer.chat_template") {
+			return "", err
+		}
+		return s, nil
+	}
+	if raw, err := f.optional("chat_template.jinja"); err != nil || raw != nil {
+		return string(raw), err
+	}
+	raw, err := f.optional("tokenizer_config.json")
+	if err != nil || raw == nil {
+		return "", err
+	}
+	return templateOf(raw)
+}
+
+// templateOf reads chat_template of tokenizer_config.json: a string, or a list
+// of named ones of which "default" counts.
+func templateOf(raw []byte) (string, error) {
+	var c struct {
+		Template json.RawMessage `json:"chat_template"`
+	}
+	if err := json.Unmarshal(raw, &c); err != nil {
+		return "", fmt.Errorf("model: tokenizer_config.json: %w", err)
+	}
+	if len(c.Template) == 0 || string(c.Template) == "null" {
+		return "", nil
+	}
+	var one string
+	if json.Unmarshal(c.Template, &one) == nil {
+		return one, nil
+	}
+	var many []struct{ Name, Template string }
+	if err := json.Unmarshal(c.Template, &many); err != nil {
+		return "", fmt.Errorf("model: tokenizer_config.json: chat_template: %w", err)
+	}
+	for _, t := range many {
+		if t.Name == "default" {
+			return t.Template, nil
+		}
+	}
+	return "", nil
+}

@@ -1,0 +1,137 @@
+package model
+
+import (
+	"encoding/json"
+	"fmt"
+	"sort"
+
+	"github.com/inferflow/inferflow/spec"
+)
+
+// Generation is what the model's own files say of generation: the values that
+// are there, and where each came from.
+type Generation struct {
+	Temperature       *float64
+	TopP              *float64
+	TopK              *int
+	MinP              *float64
+	TypicalP          *float64
+	RepetitionPenalty *float64
+	Greedy            bool    // do_sample is false
+	EndTokens         []int32 // ids that end an answer
+	Sources           []spec.ConfigValue
+}
+
+// generation collects sampling defaults and end tokens from
+// generation_config.json, config.json, the metadata and the tokenizer.
+func (m *Model) generation() error {
+	g := &m.Generation
+	ends := map[int32]bool{}
+	add := func(key string, v any, source string) {
+		for _, id := range idsOf(v) {
+			ends[id] = true
+		}
+		if v != nil {
+			g.Sources = append(g.Sources, spec.ConfigValue{Key: key, Value: v, Source: source})
+		}
+	}
+	if m.files.meta == nil {
+		add("eos_token_id", m.files.config["eos_token_id"], "config.json")
+		raw, err := m.files.optional("generation_config.json")
+		if err != nil {
+			return err
+		}
+		if raw != nil {
+			c, err := decodeObject(raw)
+			if err != nil {
+				return fmt.Errorf("model: generation_config.json: %w", err)
+			}
+			add("eos_token_id", c["eos_token_id"], "generation_config.json")
+			g.sampling(c, "", "generation_config.json")
+		}
+	} else {
+		g.sampling(m.files.config, "general.sampling.", "gguf")
+	}
+	if m.Tokenizer != nil {
+		for _, id := range m.Tokenizer.EndTokens() {
+			ends[id] = true
+		}
+		for _, text := range m.Traced.Chat.EndTokens {
+			if id, ok := m.Tokenizer.ID(text); ok {
+				ends[id] = true
+			}
+		}
+	}
+	for id := range ends {
+		g.EndTokens = append(g.EndTokens, id)
+	}
+	sort.Slice(g.EndTokens, func(i, j int) bool { return g.EndTokens[i] < g.EndTokens[j] })
+	return nil
+}
+
+func (g *Generation) sampling(c map[string]any, prefix, source string) {
+	note := func(key string) any {
+		v := c[prefix+key]
+		if v != nil {
+			g.Sources = append(g.Sources, spec.ConfigValue{Key: key, Value: v, Source: source})
+		}
+		return v
+	}
+	float := func(key string) *float64 {
+		if f, ok := number(note(key)); ok {
+			return &f
+		}
+		return nil
+	}
+	temp := "temperature"
+	if prefix != "" {
+		temp = "temp"
+	}
+	g.Temperature, g.TopP, g.MinP, g.TypicalP = float(temp), float("top_p"), float("min_p"), float("typical_p")
+	g.RepetitionPenalty = float("repetition_penalty")
+	if f := float("top_k"); f != nil {
+		k := int(*f)
+		g.TopK = &k
+	}
+	if s, ok := note("do_sample").(bool); ok {
+		g.Greedy = !s
+	}
+}
+
+func number(v any) (float64, bool) {
+	switch x := v.(type) {
+	case json.Number:
+		f, err := x.Float64()
+		return f, err == nil
+	case float64:
+		return x, true
+	case float32:
+		return float64(x), true
+	case int64:
+		return float64(x), true
+	case uint64:
+		return float64(x), true
+	case int:
+		return float64(x), true
+	case int32:
+		return float64(x), true
+	case uint32:
+		return float64(x), true
+	}
+	return 0, false
+}
+
+// idsOf reads a token id or a list of them.
+func idsOf(v any) []int32 {
+	if list, ok := v.([]any); ok {
+		var ids []int32
+		for _, x := range list {
+			ids = append(ids, idsOf(x)...)
+		}
+		return ids
+	}
+	if f, ok := number(v); ok && f >= 0 && f < 1<<31 {
+		return []int32{int32(f)}
+	}
+	return nil
+}

@@ -1,0 +1,280 @@
+// Package model opens a model's files, resolves its specification, compiles
+// and loads it over devices, and runs batches through the stages. It must
+// never import engine, server or chat. Read Model first.
+package model
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+
+	"github.com/inferflow/inferflow/internal/batch"
+	"github.com/inferflow/inferflow/internal/compile"
+	"github.com/inferflow/inferflow/internal/device"
+	"github.com/inferflow/inferflow/internal/device/cpu"
+	"github.com/inferflow/inferflow/internal/device/ref"
+	"github.com/inferflow/inferflow/internal/graph"
+	"github.com/inferflow/inferflow/internal/kernel/attn"
+	"github.com/inferflow/inferflow/internal/program"
+	"github.com/inferflow/inferflow/internal/sys"
+	"github.com/inferflow/inferflow/spec"
+	"github.com/inferflow/inferflow/tokenizer"
+)
+
+// Options chooses how a model is opened and loaded. Zero values mean defaults.
+type Options struct {
+	Spec        spec.Options
+	Threads     int          // 0: all usable cores
+	Keys        string       // "f16" (default), "f32", "bf16"
+	Values      string       // as Keys
+	Context     int          // tokens of one sequence at most; 0: see Load
+	KVMemory    int64        // bytes of keys and values; 0: see Load
+	Rows        int          // rows of a batch at most; 0: 512
+	Seqs        int          // sequences of a batch at most; 0: 64
+	Cut         []int        // layers before which the program is cut into stages
+	Profile     bool         // measure each step
+	Unfused     bool         // every node as an Op step
+	NoTokenizer bool         // do not read the tokenizer: ids only
+	Notice      func(string) // told, once each, what a user should know; nil: dropped
+}
+
+// Model is an opened model. Load makes it ready to run.
+type Model struct {
+	Path       string
+	Name       string
+	Traced     *spec.Traced
+	Program    *program.Program // before it is cut
+	Tokenizer  *tokenizer.Tokenizer
+	Template   string // source of the chat template, "" if there is none
+	Generation Generation
+	MaxContext int // positions the model was made for, 0 if unknown
+	Limits     device.Limits
+	KVBytes    int64 // bytes of the key/value pool
+	BlockBytes int   // of one block of batch.BlockTokens positions
+
+	o      Options
+	files  *files
+	stages []device.Stage
+	team   *sys.Team
+}
+
+// Open opens the model at path: a GGUF file, a safetensors file or a folder.
+// The specification is traced and compiled; weights are not touched.
+func Open(path string, o Options) (*Model, error) {
+	f, err := openFiles(path)
+	if err != nil {
+		return nil, err
+	}
+	m := &Model{Path: path, Name: nameOf(path), o: o, files: f}
+	if err := m.open(); err != nil {
+		f.Close()
+		return nil, err
+	}
+	return m, nil
+}
+
+func nameOf(path string) string {
+	base := filepath.Base(filepath.Clean(path))
+	if abs, err := filepath.Abs(path); err == nil {
+		base = filepath.Base(abs)
+	}
+	if ext := filepath.Ext(base); ext == ".gguf" || ext == ".safetensors" {
+		base = base[:len(base)-len(ext)]
+	}
+	return base
+}
+
+func (m *Model) open() error {
+	so := m.o.Spec
+	if so.FolderSpec == "" && m.files.dir != "" {
+		if own := filepath.Join(m.files.dir, "spec.star"); exists(own) {
+			so.FolderSpec = own
+		}
+	}
+	s, err := spec.Resolve(m.files, so)
+	if err != nil {
+		return err
+	}
+	if s.Foreign {
+		m.notice(fmt.Sprintf("using the specification %s, which is not one of the shipped ones", s.Name))
+	}
+	if m.Traced, err = s.Trace(m.files); err != nil {
+		return err
+	}
+	if m.Program, err = compile.Fuse(m.Traced.Graph, compile.Options{NoFusion: m.o.Unfused}); err != nil {
+		return err
+	}
+	if !m.o.NoTokenizer {
+		if m.Tokenizer, err = m.files.tokenizer(); err != nil && !errors.Is(err, tokenizer.ErrNoTokenizer) {
+			return err
+		}
+		if m.Template, err = m.files.template(); err != nil {
+			return err
+		}
+		if t := m.Traced.Chat.Template; t != "" {
+			m.Template = t
+		}
+	}
+	m.MaxContext = m.maxContext()
+	return m.generation()
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
+
+func (m *Model) notice(s string) {
+	if m.o.Notice != nil {
+		m.o.Notice(s)
+	}
+}
+
+// maxContext reads the positions that the model was made for.
+func (m *Model) maxContext() int {
+	key := "max_position_embeddings"
+	if m.files.meta != nil {
+		key = m.files.Architecture() + ".context_length"
+	}
+	for _, k := range []string{key, "n_positions", "max_seq_len", "n_ctx"} {
+		if f, ok := number(m.files.config[k]); ok && f >= 1 {
+			return int(f)
+		}
+	}
+	return 0
+}
+
+// TensorBytes is the stored size of all tensors.
+func (m *Model) TensorBytes() (n int64) {
+	for _, t := range m.files.Tensors() {
+		n += int64(len(t.Data))
+	}
+	return n
+}
+
+// Exact is the machine that runs the graph as it stands; it needs no Load.
+func (m *Model) Exact() *ref.Machine {
+	r := ref.New(m.Traced.Graph, m.files)
+	if m.o.Threads > 0 {
+		r.Threads = m.o.Threads
+	}
+	return r
+}
+
+// Graph is the traced graph.
+func (m *Model) Graph() *graph.Graph { return m.Traced.Graph }
+
+// Load packs the weights and reserves the key/value pool.
+func (m *Model) Load() error {
+	threads := m.o.Threads
+	if threads <= 0 {
+		threads = sys.UsableCPUs()
+	}
+	if runtime.GOMAXPROCS(0) < threads+2 {
+		runtime.GOMAXPROCS(threads + 2)
+	}
+	keys, err := elem(m.o.Keys)
+	if err != nil {
+		return err
+	}
+	values, err := elem(m.o.Values)
+	if err != nil {
+		return err
+	}
+	if m.team, err = sys.NewTeam(threads); err != nil {
+		return err
+	}
+	programs, err := program.Cut(m.Program, m.o.Cut...)
+	if err != nil {
+		return err
+	}
+	if err := m.size(keys, values); err != nil {
+		return err
+	}
+	for _, p := range programs {
+		program.Assign(p)
+		s, err := cpu.Load(p, m.files, cpu.Options{Limits: m.Limits, Team: m.team, Keys: keys, Values: values,
+			Profile: m.o.Profile, Release: func(name string) { _ = m.files.Release(name) }})
+		if err != nil {
+			return err
+		}
+		m.stages = append(m.stages, s)
+	}
+	return nil
+}
+
+func elem(name string) (attn.Elem, error) {
+	switch name {
+	case "", "f16":
+		return attn.F16, nil
+	case "f32":
+		return attn.F32, nil
+	case "bf16":
+		return attn.BF16, nil
+	}
+	return 0, fmt.Errorf("model: key/value type %q: use f16, bf16 or f32", name)
+}
+
+// Forward runs one batch through all stages. Logits are valid until the next call.
+func (m *Model) Forward(b *batch.Batch) error {
+	var vals [][]float32
+	var err error
+	for _, s := range m.stages {
+		if vals, err = s.Run(b, vals); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Logits is row i of the last Forward's wanted rows, [vocabulary].
+func (m *Model) Logits(i int) []float32 { return m.stages[len(m.stages)-1].Logits(i) }
+
+// Vocab is the number of logits of a row.
+func (m *Model) Vocab() int {
+	g := m.Traced.Graph
+	return g.Nodes[g.Outputs[0].Node].Width()
+}
+
+// Diagnose runs a batch again and names the first step with a value that is not finite.
+func (m *Model) Diagnose(b *batch.Batch) string {
+	var vals [][]float32
+	for _, s := range m.stages {
+		if found := s.Diagnose(b, vals); found != "" {
+			return found
+		}
+		var err error
+		if vals, err = s.Run(b, vals); err != nil {
+			return err.Error()
+		}
+	}
+	return ""
+}
+
+// Profile returns the times of the steps of each stage since the last call.
+func (m *Model) Profile() [][]device.StepTime {
+	var out [][]device.StepTime
+	for _, s := range m.stages {
+		out = append(out, s.Profile())
+	}
+	return out
+}
+
+// Close gives everything back.
+func (m *Model) Close() error {
+	var first error
+	for _, s := range m.stages {
+		if err := s.Close(); err != nil && first == nil {
+			first = err
+		}
+	}
+	if m.team != nil {
+		m.team.Close()
+	}
+	if err := m.files.Close(); err != nil && first == nil {
+		first = err
+	}
+	return first
+}

@@ -1,0 +1,79 @@
+package model
+
+import (
+	"fmt"
+
+	"github.com/inferflow/inferflow/internal/batch"
+	"github.com/inferflow/inferflow/internal/device"
+	"github.com/inferflow/inferflow/internal/device/cpu"
+	"github.com/inferflow/inferflow/internal/kernel/attn"
+	"github.com/inferflow/inferflow/internal/sys"
+)
+
+// defaultContext is the length of a sequence where nobody asks for another.
+const defaultContext = 8192
+
+// size settles the context and the key/value pool. The context is what was
+// asked for, else the smaller of the model's own and 8192. The pool is what
+// was asked for, else room for four sequences of that context, but at most
+// half of the memory that is left beside the weights.
+func (m *Model) size(keys, values attn.Elem) error {
+	o := &m.o
+	l := device.Limits{Rows: o.Rows, Seqs: o.Seqs, Tokens: o.Context}
+	if l.Rows <= 0 {
+		l.Rows = 512
+	}
+	if l.Seqs <= 0 {
+		l.Seqs = 64
+	}
+	if l.Tokens <= 0 {
+		l.Tokens = defaultContext
+		if m.MaxContext > 0 {
+			l.Tokens = min(l.Tokens, m.MaxContext)
+		}
+	}
+	if m.MaxContext > 0 && l.Tokens > m.MaxContext {
+		m.notice(fmt.Sprintf("a context of %d tokens was asked for; the model was made for %d", l.Tokens, m.MaxContext))
+	}
+	m.BlockBytes = cpu.BlockBytes(m.Traced.Graph.Caches, func(int) bool { return true }, keys, values)
+	per := (l.Tokens + batch.BlockTokens - 1) / batch.BlockTokens
+	free, source := sys.MemoryLimit()
+	left := free - m.TensorBytes()
+	pool := o.KVMemory
+	if pool <= 0 {
+		pool = int64(4*per) * int64(m.BlockBytes)
+		if left > 0 && pool > left/2 {
+			pool = left / 2
+		}
+	} else if left > 0 && pool > left {
+		return fmt.Errorf("model: %s of key/value memory were asked for; %s are left beside the weights (%s). Ask for less with --kv-memory",
+			Bytes(pool), Bytes(left), source)
+	}
+	if m.BlockBytes > 0 {
+		l.Blocks = int(pool / int64(m.BlockBytes))
+	} else {
+		l.Blocks = 4 * per
+	}
+	if l.Blocks < per {
+		l.Tokens = l.Blocks * batch.BlockTokens
+		m.notice(fmt.Sprintf("the context is %d tokens: the key/value memory of %s holds no more", l.Tokens, Bytes(pool)))
+	}
+	if l.Blocks < 2 {
+		return fmt.Errorf("model: %s of key/value memory hold no sequence; one block of 16 tokens takes %s", Bytes(pool), Bytes(int64(m.BlockBytes)))
+	}
+	m.Limits, m.KVBytes = l, int64(l.Blocks)*int64(m.BlockBytes)
+	return nil
+}
+
+// Bytes renders a number of bytes for people.
+func Bytes(n int64) string {
+	switch {
+	case n >= 1<<30:
+		return fmt.Sprintf("%.1f GiB", float64(n)/(1<<30))
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	case n >= 1<<10:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	}
+	return fmt.Sprintf("%d B", n)
+}
