@@ -162,8 +162,14 @@ func (p *part) parseArray(c *cursor, v *Value) {
 		v.raw = c.take(n*kinds[v.elem].size, "its elements")
 		return
 	}
-	for i := 0; i < v.n && c.err == nil; i++ {
-		// The fast way first: a vocabulary has 256 thousand strings.
+	c.skipStrings(v.n)
+	v.raw = c.data[start:c.off:c.off]
+}
+
+// skipStrings passes n strings. A vocabulary has 256 thousand, so that what is
+// in order goes without a call.
+func (c *cursor) skipStrings(n int) {
+	for i := 0; i < n && c.err == nil; i++ {
 		if c.left() >= 8 {
 			if size := binary.LittleEndian.Uint64(c.data[c.off:]); size <= c.left()-8 {
 				c.off += 8 + int(size)
@@ -172,7 +178,6 @@ func (p *part) parseArray(c *cursor, v *Value) {
 		}
 		c.str(fmt.Sprintf("element %d", i), c.left())
 	}
-	v.raw = c.data[start:c.off:c.off]
 }
 
 func (p *part) findAlignment() error {
