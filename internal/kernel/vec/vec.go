@@ -200,7 +200,7 @@ func AXPY(dst []float32, a float32, x []float32) {
 	}
 	x = x[:n]
 	if useAVX2 {
-		axpyAVX2(&dst[0], &x[0], a, n)
+		axpyAVX2(&dst[0], &dst[0], &x[0], a, n)
 		return
 	}
 	for i, v := range x {

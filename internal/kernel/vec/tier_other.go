@@ -1,3 +1,5 @@
+//go:build !amd64 || noasm
+
 package vec
 
 const useAVX2 = false
@@ -17,7 +19,7 @@ func addAVX2(_, _, _ *float32, _ int)                         {}
 func subAVX2(_, _, _ *float32, _ int)                         {}
 func mulAVX2(_, _, _ *float32, _ int)                         {}
 func scaleAVX2(_, _ *float32, _ float32, _ int)               {}
-func axpyAVX2(_, _ *float32, _ float32, _ int)                {}
+func axpyAVX2(_, _, _ *float32, _ float32, _ int)             {}
 func expAVX2(_, _ *float32, _ int)                            {}
 func sigmoidAVX2(_, _ *float32, _ int)                        {}
 func softcapAVX2(_, _ *float32, _, _ float32, _ int)          {}
