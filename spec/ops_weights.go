@@ -106,35 +106,30 @@ func doPermute(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tu
 	return w.derive(name, rowsOnly, func(x *graph.Weight) (*graph.Weight, error) { return graph.PermuteWeight(x, axis, order) })
 }
 
-// doUnpermute gives the change that undoes the reordering of query and key
-// rows from half-split to interleaved rotary pairs: of each head of d rows,
-// stored row 2j is row j, stored row 2j+1 is row j+d/2.
+// doUnpermute undoes the reordering of query and key rows from half-split to
+// interleaved rotary pairs: of each head of d rows, stored row 2j is row j,
+// stored row 2j+1 is row j+d/2.
 // Source: llama.cpp, convert_hf_to_gguf.py, LlamaModel.permute.
 func doUnpermute(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	var n int
-	if err := starlark.UnpackArgs(name, args, kwargs, "heads", &n); err != nil {
+	var w *weightValue
+	var d int
+	if err := starlark.UnpackArgs(name, args, kwargs, "w", &w, "d", &d); err != nil {
 		return nil, err
 	}
-	var perm []int // one for all tensors of a size
-	return starlark.NewBuiltin(name, func(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-		var w *weightValue
-		if err := starlark.UnpackArgs(name, args, kwargs, "w", &w); err != nil {
-			return nil, err
-		}
-		if w.w == nil {
-			return w, nil
-		}
-		total := w.w.Shape[0]
-		if n < 1 || total%n != 0 || total/n%2 != 0 {
-			t.complain("unpermute: %v of %v does not divide into %d heads of an even width", w.w.Shape, w.w, n)
-			return &weightValue{t: t, name: w.name, typ: w.typ}, nil
-		}
-		if len(perm) != total {
-			perm = unpermuted(n, total/n)
-		}
-		rowsOnly := len(w.w.Shape) > 1
-		return w.derive(name, rowsOnly, func(x *graph.Weight) (*graph.Weight, error) { return graph.PermuteWeight(x, 0, perm) })
-	}), nil
+	if w.w == nil {
+		return w, nil
+	}
+	if len(w.w.Shape) == 0 || d < 2 || d%2 != 0 || w.w.Shape[0]%d != 0 {
+		t.complain("unpermute: %v of %v does not divide into heads of %d", w.w.Shape, w.w, d)
+		return &weightValue{t: t, name: w.name, typ: w.typ}, nil
+	}
+	key := [2]int{w.w.Shape[0] / d, d}
+	perm, ok := t.perms[key]
+	if !ok { // one list serves all tensors of a size
+		perm = unpermuted(key[0], d)
+		t.perms[key] = perm
+	}
+	return w.derive(name, len(w.w.Shape) > 1, func(x *graph.Weight) (*graph.Weight, error) { return graph.PermuteWeight(x, 0, perm) })
 }
 
 func unpermuted(heads, d int) []int {

@@ -104,7 +104,7 @@ func (r ropeConfig) list(key string) ([]float64, error) {
 }
 
 // kind is the scaling's name, with old spellings.
-func (r ropeConfig) kind() (string, error) {
+func (r ropeConfig) kind(renamed *starlark.Dict) (string, error) {
 	v, err := r.nested.first([]string{"rope_type", "type"}, nil, true)
 	if err != nil || v == nil {
 		return "default", err
@@ -112,6 +112,13 @@ func (r ropeConfig) kind() (string, error) {
 	s, ok := starlark.AsString(v)
 	if !ok {
 		return "", fmt.Errorf("rope_table: the type is a %s, not a string", v.Type())
+	}
+	if renamed != nil {
+		if to, found, err := renamed.Get(v); err == nil && found {
+			if s, ok = starlark.AsString(to); !ok {
+				return "", fmt.Errorf("rope_table: types is {name: name}")
+			}
+		}
 	}
 	switch s {
 	case "su":
@@ -165,6 +172,7 @@ type ropeArgs struct {
 	layerType string
 	scaled    bool // old spelling: rope_scaling belongs to these layers
 	factors   bool // GGUF: the stored factors belong to these layers
+	types     *starlark.Dict
 }
 
 func doRopeTable(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
@@ -174,7 +182,7 @@ func doRopeTable(t *tracer, name string, args starlark.Tuple, kwargs []starlark.
 	var partial number
 	var def *starlark.Dict
 	err := starlark.UnpackArgs(name, args, kwargs, "c", &c, "dim", &a.dim, "theta?", &theta, "layer_type?", &a.layerType, "partial?", &partial,
-		"theta_key?", &a.thetaKey, "scaled?", &a.scaled, "factors?", &a.factors, "default?", &def)
+		"theta_key?", &a.thetaKey, "scaled?", &a.scaled, "factors?", &a.factors, "default?", &def, "types?", &a.types)
 	if err != nil {
 		return nil, err
 	}
@@ -187,7 +195,7 @@ func doRopeTable(t *tracer, name string, args starlark.Tuple, kwargs []starlark.
 }
 
 func (t *tracer) ropeTable(c *config, a ropeArgs, r ropeConfig) (*graph.RopeTable, error) {
-	kind, err := r.kind()
+	kind, err := r.kind(a.types)
 	if err != nil {
 		return nil, err
 	}
@@ -227,11 +235,14 @@ func (t *tracer) ropeDim(c *config, a ropeArgs, r ropeConfig, kind string) (int,
 		}
 		return starlark.AsInt32(v)
 	}
-	def := a.partial
-	if def == 0 {
-		def = 1
+	if a.partial > 0 {
+		f, err := r.topNumber("partial_rotary_factor", "partial_rotary_factor", a.partial)
+		return int(float64(a.dim) * f), err
 	}
-	f, err := r.topNumber("partial_rotary_factor", "partial_rotary_factor", def)
+	f, err := r.number("partial_rotary_factor", 1)
+	if v, e := c.first([]string{"partial_rotary_factor"}, nil, true); e == nil && v != nil && f == 1 {
+		f, _ = starlark.AsFloat(v)
+	}
 	return int(float64(a.dim) * f), err
 }
 

@@ -31,13 +31,12 @@ type tracer struct {
 	weights  map[string]*weightValue // by reference name
 	changes  map[string]starlark.Callable
 	used     map[string]bool
+	perms    map[[2]int][]int // row orders by heads and width
 	ignores  []matcher
 	serves   []servesRule
-	served   bool // serves() is being collected, nothing is traced
 	problems []problem
 	layers   int
 	chat     Chat
-	hidden   int
 }
 
 // problem is a mismatch between specification and files. A trace goes on
@@ -59,7 +58,7 @@ func current(thread *starlark.Thread) (*tracer, error) {
 func newTracer(files Files, o Options) *tracer {
 	t := &tracer{
 		b: graph.NewBuilder(), files: files, opts: o, weights: map[string]*weightValue{},
-		changes: map[string]starlark.Callable{}, used: map[string]bool{},
+		changes: map[string]starlark.Callable{}, used: map[string]bool{}, perms: map[[2]int][]int{},
 	}
 	t.thread = &starlark.Thread{Name: "spec", Load: loadStd, Print: func(*starlark.Thread, string) {}}
 	t.thread.SetMaxExecutionSteps(maxSteps)

@@ -130,7 +130,11 @@ func (t *tracer) undo(name string, w *weightValue) (*weightValue, error) {
 			return w, nil
 		}
 	}
-	out, err := starlark.Call(t.thread, f, starlark.Tuple{w}, nil)
+	args := starlark.Tuple{w}
+	if fn, is := f.(*starlark.Function); is && fn.NumParams() == 2 {
+		args = starlark.Tuple{w, t.config.root()}
+	}
+	out, err := starlark.Call(t.thread, f, args, nil)
 	if err != nil {
 		return nil, err
 	}

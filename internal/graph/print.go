@@ -26,21 +26,25 @@ func Print(w io.Writer, g *Graph, o PrintOptions) error {
 		p.rope(i, t)
 	}
 	starts := p.runs()
-	last, lastText := "", ""
+	seen := map[string]int{} // a layer's text → the first layer with it
 	for i := 0; i < len(starts); i++ {
-		nodes := g.Nodes[starts[i]:p.end(starts, i)]
-		text := p.folded(nodes)
-		if o.Fold && text != "" && text == lastText {
-			j := i
-			for j+1 < len(starts) && p.folded(g.Nodes[starts[j+1]:p.end(starts, j+1)]) == lastText {
-				j++
-			}
-			fmt.Fprintf(&p.b, "layers %d–%d: as layer %s\n", nodes[0].Layer, g.Nodes[starts[j]].Layer, last)
-			i = j
+		nodes := p.run(starts, i)
+		first, known := seen[p.folded(nodes)]
+		if !o.Fold || !known || p.folded(nodes) == "" {
+			seen[p.folded(nodes)] = nodes[0].Layer
+			p.layer(nodes)
 			continue
 		}
-		last, lastText = strconv.Itoa(nodes[0].Layer), text
-		p.layer(nodes)
+		j := i
+		for j+1 < len(starts) && p.folded(p.run(starts, j+1)) == p.folded(nodes) {
+			j++
+		}
+		if i == j {
+			fmt.Fprintf(&p.b, "layer %d: as layer %d\n", nodes[0].Layer, first)
+		} else {
+			fmt.Fprintf(&p.b, "layers %d–%d: as layer %d\n", nodes[0].Layer, p.g.Nodes[starts[j]].Layer, first)
+		}
+		i = j
 	}
 	for _, out := range g.Outputs {
 		fmt.Fprintf(&p.b, "output %s = %%%d\n", out.Name, out.Node)
@@ -74,11 +78,12 @@ func (p *printer) runs() []int {
 	return starts
 }
 
-func (p *printer) end(starts []int, i int) int {
+// run is the i-th run of nodes of one layer.
+func (p *printer) run(starts []int, i int) []*Node {
 	if i+1 < len(starts) {
-		return starts[i+1]
+		return p.g.Nodes[starts[i]:starts[i+1]]
 	}
-	return len(p.g.Nodes)
+	return p.g.Nodes[starts[i]:]
 }
 
 func (p *printer) layer(nodes []*Node) {
@@ -174,11 +179,7 @@ func (p *printer) attr(a any) string {
 func (p *printer) field(f reflect.Value) string {
 	switch x := f.Interface().(type) {
 	case *Weight:
-		s := WeightText(x)
-		if p.fold != "" {
-			s = strings.ReplaceAll(s, p.fold, ".#.")
-		}
-		return s
+		return weightExpr(x, p.fold) + shape(x.Shape)
 	case float64:
 		return number(x)
 	case []float64:
@@ -233,10 +234,14 @@ func (p *printer) rope(i int, t *RopeTable) {
 
 // WeightText writes an expression with its shape, in short: a stack of
 // numbered tensors shows its first and last.
-func WeightText(w *Weight) string { return weightExpr(w) + shape(w.Shape) }
+func WeightText(w *Weight) string { return weightExpr(w, "") + shape(w.Shape) }
 
-func weightExpr(w *Weight) string {
+// weightExpr writes the first occurrence of fold in each name as ".#.".
+func weightExpr(w *Weight, fold string) string {
 	if w.Op == WTensor {
+		if fold != "" {
+			return strings.Replace(w.Name, fold, ".#.", 1)
+		}
 		return w.Name
 	}
 	args := make([]string, 0, len(w.Args))
@@ -247,7 +252,7 @@ func weightExpr(w *Weight) string {
 			}
 			continue
 		}
-		args = append(args, weightExpr(a))
+		args = append(args, weightExpr(a, fold))
 	}
 	s := string(w.Op) + "(" + strings.Join(args, ", ")
 	switch w.Op {
