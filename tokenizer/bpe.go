@@ -115,8 +115,16 @@ func (m *bpe) merge(word string, sc *scratch, out []int32) []int32 {
 func (m *bpe) start(word string, sc *scratch) []int32 {
 	ids := sc.ids[:0]
 	if m.byteLevel {
+		marked := m.prefix != "" || m.suffix != ""
 		for i := range len(word) {
-			if id := m.bytes[word[i]]; id >= 0 {
+			id := m.bytes[word[i]]
+			if marked {
+				id = -1
+				if got, ok := m.charID(word, i, i+1); ok {
+					id = got
+				}
+			}
+			if id >= 0 {
 				ids = append(ids, id)
 			} else if m.unk >= 0 {
 				ids = m.appendUnk(ids)

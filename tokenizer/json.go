@@ -1,0 +1,255 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+)
+
+// fileJSON is tokenizer.json.
+type fileJSON struct {
+	AddedTokens   []addedJSON     `json:"added_tokens"`
+	Normalizer    json.RawMessage `json:"normalizer"`
+	PreTokenizer  json.RawMessage `json:"pre_tokenizer"`
+	PostProcessor json.RawMessage `json:"post_processor"`
+	Decoder       json.RawMessage `json:"decoder"`
+	Model         json.RawMessage `json:"model"`
+}
+
+type addedJSON struct {
+	ID         int64  `json:"id"`
+	Content    string `json:"content"`
+	SingleWord bool   `json:"single_word"`
+	Lstrip     bool   `json:"lstrip"`
+	Rstrip     bool   `json:"rstrip"`
+	Normalized bool   `json:"normalized"`
+	Special    bool   `json:"special"`
+}
+
+// configJSON is the part of tokenizer_config.json that concerns ids.
+type configJSON struct {
+	AddBOS *bool                `json:"add_bos_token"`
+	AddEOS *bool                `json:"add_eos_token"`
+	BOS    tokenJSON            `json:"bos_token"`
+	EOS    tokenJSON            `json:"eos_token"`
+	UNK    tokenJSON            `json:"unk_token"`
+	SEP    tokenJSON            `json:"sep_token"`
+	PAD    tokenJSON            `json:"pad_token"`
+	CLS    tokenJSON            `json:"cls_token"`
+	Mask   tokenJSON            `json:"mask_token"`
+	Added  map[string]addedJSON `json:"added_tokens_decoder"`
+}
+
+// tokenJSON is a token named as a string or as an object with content.
+type tokenJSON string
+
+// UnmarshalJSON reads either form; null and anything else is no token.
+func (t *tokenJSON) UnmarshalJSON(data []byte) error {
+	var s string
+	if json.Unmarshal(data, &s) == nil {
+		*t = tokenJSON(s)
+		return nil
+	}
+	var object struct {
+		Content string `json:"content"`
+	}
+	if json.Unmarshal(data, &object) == nil {
+		*t = tokenJSON(object.Content)
+	}
+	return nil
+}
+
+// jsonReader builds a tokenizer from tokenizer.json.
+type jsonReader struct {
+	t       *Tokenizer
+	added   []addedJSON
+	byID    map[int32]string // ids that are taken
+	special map[string]bool  // texts of special tokens
+	alpha   bool             // words reach the model in the byte alphabet or as the bytes it stands for
+}
+
+// FromJSON builds the tokenizer that tokenizer.json describes. config is tokenizer_config.json or nil: it names the ids with a role, may add tokens, and
+// its add_bos_token and add_eos_token, where they are written out, say whether the post-processor's BOS and EOS are added. Truncation and padding are
+// not read. Errors wrap ErrInvalid or ErrUnsupported and name the part.
+func FromJSON(tokenizerJSON, config []byte) (*Tokenizer, error) {
+	var file fileJSON
+	if err := json.Unmarshal(tokenizerJSON, &file); err != nil {
+		return nil, fmt.Errorf("tokenizer: %w: tokenizer.json: %w", ErrInvalid, err)
+	}
+	if len(file.Model) == 0 {
+		return nil, fmt.Errorf("tokenizer: %w: tokenizer.json has no model", ErrNoTokenizer)
+	}
+	var conf configJSON
+	if len(config) > 0 {
+		if err := json.Unmarshal(config, &conf); err != nil {
+			return nil, fmt.Errorf("tokenizer: %w: tokenizer_config.json: %w", ErrInvalid, err)
+		}
+	}
+	r := &jsonReader{t: &Tokenizer{named: map[string]int32{}}, special: map[string]bool{}}
+	if err := r.addedTokens(file.AddedTokens, conf.Added); err != nil {
+		return nil, err
+	}
+	steps := []struct {
+		name string
+		raw  json.RawMessage
+		read func(json.RawMessage) error
+	}{
+		{"normalizer", file.Normalizer, r.normalizer},
+		{"pre_tokenizer", file.PreTokenizer, r.preTokenizer},
+		{"model", file.Model, r.model},
+		{"decoder", file.Decoder, r.decoder},
+		{"post_processor", file.PostProcessor, r.postProcessor},
+	}
+	for _, s := range steps {
+		if err := s.read(s.raw); err != nil {
+			return nil, fmt.Errorf("tokenizer: tokenizer.json: %s: %w", s.name, err)
+		}
+	}
+	r.finish(&conf)
+	return r.t, nil
+}
+
+// isNull reports whether a part is missing.
+func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
+
+// addedTokens collects the added tokens of both files; tokenizer.json has precedence.
+func (r *jsonReader) addedTokens(list []addedJSON, more map[string]addedJSON) error {
+	seen := map[string]bool{}
+	r.byID = map[int32]string{}
+	add := func(tok addedJSON) error {
+		if tok.ID < 0 || tok.ID >= maxVocab {
+			return fmt.Errorf("tokenizer: %w: added token %.40q has id %d, want 0 to %d", ErrInvalid, tok.Content, tok.ID, maxVocab-1)
+		}
+		if tok.Content == "" || seen[tok.Content] {
+			return nil
+		}
+		seen[tok.Content] = true
+		r.added = append(r.added, tok)
+		r.special[tok.Content] = r.special[tok.Content] || tok.Special
+		if _, ok := r.byID[int32(tok.ID)]; !ok {
+			r.byID[int32(tok.ID)] = tok.Content
+		}
+		return nil
+	}
+	for _, tok := range list {
+		if err := add(tok); err != nil {
+			return err
+		}
+	}
+	ids := make([]string, 0, len(more))
+	for id := range more {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	for _, id := range ids {
+		tok := more[id]
+		if _, err := fmt.Sscan(id, &tok.ID); err != nil {
+			continue
+		}
+		if _, taken := r.byID[int32(tok.ID)]; taken {
+			continue
+		}
+		if err := add(tok); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// vocabulary takes the pieces of the model, in any order, and lays out the ids. It returns the lookup for building the model, control tokens included;
+// sealLookup takes those out.
+func (r *jsonReader) vocabulary(pieces []pieceJSON) error {
+	top := int32(-1)
+	for _, p := range pieces {
+		top = max(top, p.id)
+	}
+	for _, a := range r.added {
+		top = max(top, int32(a.ID))
+	}
+	if limit := 2*(len(pieces)+len(r.added)) + 1<<16; int(top) >= limit {
+		return fmt.Errorf("%w: %d tokens with ids up to %d", ErrInvalid, len(pieces)+len(r.added), top)
+	}
+	t := r.t
+	t.texts, t.kinds = make([]string, top+1), make([]kind, top+1)
+	t.lookup, t.others = make(map[string]int32, len(pieces)), map[string]int32{}
+	var buf []byte
+	for _, p := range pieces {
+		t.texts[p.id] = p.text
+		if _, ok := byteToken(p.text); ok {
+			t.kinds[p.id] |= kindByte
+		}
+		if !t.byteLevel {
+			t.lookup[p.text] = p.id
+			continue
+		}
+		var ok bool
+		if buf, ok = fromByteLevel(buf[:0], p.text); ok {
+			t.lookup[string(buf)] = p.id
+		} else {
+			t.others[p.text] = p.id
+		}
+	}
+	return nil
+}
+
+// control reports whether id is the id of a special token of the model's vocabulary.
+func (r *jsonReader) control(id int32) bool { return r.special[r.t.texts[id]] }
+
+// finish adds what the parts share.
+func (r *jsonReader) finish(conf *configJSON) {
+	t := r.t
+	var list []addedToken
+	for _, a := range r.added {
+		id := int32(a.ID)
+		if have, ok := t.ID(a.Content); ok { // the vocabulary's id counts, as in the reference
+			id = have
+		}
+		t.texts[id] = a.Content
+		t.kinds[id] |= kindAdded
+		if a.Special {
+			t.kinds[id] |= kindControl
+			r.forget(a.Content, id)
+		}
+		t.others[a.Content] = id
+		list = append(list, addedToken{id: id, text: a.Content, special: a.Special, singleWord: a.SingleWord,
+			lstrip: a.Lstrip, rstrip: a.Rstrip, normalized: a.Normalized})
+	}
+	t.added = newAddedTokens(list, t.norm)
+	roles := map[string]tokenJSON{"bos": conf.BOS, "eos": conf.EOS, "unk": conf.UNK, "sep": conf.SEP, "pad": conf.PAD, "cls": conf.CLS, "mask": conf.Mask}
+	for role, text := range roles {
+		if id, ok := t.ID(string(text)); ok && text != "" {
+			t.named[role] = id
+		}
+	}
+	if _, ok := t.named["bos"]; !ok && len(t.prefix) == 1 {
+		t.named["bos"] = t.prefix[0]
+	}
+	t.prefix = around(t.prefix, conf.AddBOS, t.named, "bos")
+	t.suffix = around(t.suffix, conf.AddEOS, t.named, "eos")
+	t.ends = endTokens(t)
+}
+
+// forget takes a special token out of the model's reach: text that merely spells it must not become it.
+func (r *jsonReader) forget(text string, id int32) {
+	if r.t.byteLevel {
+		if raw, ok := fromByteLevel(nil, text); ok {
+			text = string(raw)
+		}
+	}
+	if have, ok := r.t.lookup[text]; ok && have == id {
+		delete(r.t.lookup, text)
+	}
+}
+
+// around applies an explicit add_bos_token or add_eos_token to what the post-processor adds.
+func around(ids []int32, explicit *bool, named map[string]int32, role string) []int32 {
+	id, ok := named[role]
+	switch {
+	case explicit == nil || !ok:
+	case *explicit && len(ids) == 0:
+		return []int32{id}
+	case !*explicit && len(ids) == 1 && ids[0] == id:
+		return nil
+	}
+	return ids
+}

@@ -1,0 +1,206 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"strings"
+)
+
+// modelJSON is the model of tokenizer.json: the union of the fields of all kinds.
+type modelJSON struct {
+	Type            string          `json:"type"`
+	Vocab           json.RawMessage `json:"vocab"`
+	Merges          json.RawMessage `json:"merges"`
+	UnkToken        *string         `json:"unk_token"`
+	UnkID           *int64          `json:"unk_id"`
+	Prefix          *string         `json:"continuing_subword_prefix"`
+	Suffix          *string         `json:"end_of_word_suffix"`
+	FuseUnk         bool            `json:"fuse_unk"`
+	ByteFallback    bool            `json:"byte_fallback"`
+	IgnoreMerges    bool            `json:"ignore_merges"`
+	MaxCharsPerWord *int            `json:"max_input_chars_per_word"`
+}
+
+func (r *jsonReader) model(raw json.RawMessage) error {
+	var m modelJSON
+	if err := json.Unmarshal(raw, &m); err != nil {
+		return fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	if len(m.Vocab) == 0 {
+		return fmt.Errorf("%w: there is no vocab", ErrInvalid)
+	}
+	kind := m.Type
+	if kind == "" { // files before the type was written
+		switch {
+		case !isNull(m.Merges):
+			kind = "BPE"
+		case m.Vocab[0] == '[':
+			kind = "Unigram"
+		case m.MaxCharsPerWord != nil:
+			kind = "WordPiece"
+		default:
+			kind = "WordLevel"
+		}
+	}
+	pieces, err := scanVocab(m.Vocab)
+	if err != nil {
+		return err
+	}
+	r.t.byteLevel = kind == "BPE" && r.alpha
+	if !r.t.byteLevel && r.alpha {
+		r.mapWords()
+	}
+	if err := r.vocabulary(pieces); err != nil {
+		return err
+	}
+	switch kind {
+	case "BPE":
+		return r.bpe(&m)
+	case "Unigram":
+		return r.unigram(&m, pieces)
+	case "WordPiece":
+		return r.wordPiece(&m, pieces)
+	case "WordLevel":
+		r.t.model = &wordLevel{lookup: r.t.lookup, unk: r.unk(&m)}
+		return nil
+	}
+	return fmt.Errorf("%w: model %.40q (known: BPE, Unigram, WordPiece, WordLevel)", ErrUnsupported, m.Type)
+}
+
+// mapWords makes words reach a model that is not byte-level in the byte alphabet.
+func (r *jsonReader) mapWords() {
+	list, _ := r.t.pre.(preTokenizers)
+	if n := len(list); n > 0 {
+		if m, ok := list[n-1].(byteMapper); ok && m.undo {
+			r.t.pre = list[:n-1]
+			return
+		}
+	}
+	r.t.pre = append(list, byteMapper{})
+}
+
+// unk finds the id of the unknown token, -1 if there is none.
+func (r *jsonReader) unk(m *modelJSON) int32 {
+	if m.UnkToken == nil {
+		return -1
+	}
+	id, ok := r.t.ID(*m.UnkToken)
+	if !ok {
+		return -1
+	}
+	r.t.named["unk"] = id
+	return id
+}
+
+func text(p *string) string {
+	if p == nil {
+		return ""
+	}
+	return *p
+}
+
+func (r *jsonReader) bpe(j *modelJSON) error {
+	t := r.t
+	m := &bpe{lookup: t.lookup, byteLevel: t.byteLevel, unk: r.unk(j), fuseUnk: j.FuseUnk, prefix: text(j.Prefix), suffix: text(j.Suffix),
+		ignore: j.IgnoreMerges, known: make([]uint32, len(t.texts)/16+1)}
+	if t.byteLevel {
+		m.bytes = singleBytes(t.lookup)
+	} else {
+		m.bytes, _ = byteTokens(t.texts, func(int) bool { return true })
+		m.fallback = j.ByteFallback
+	}
+	merges, err := scanMerges(j.Merges)
+	if err != nil {
+		return err
+	}
+	m.merges = newPairTable(len(merges))
+	var left, right []byte
+	crosses := false
+	for i, pair := range merges {
+		l, rt := pair[0], pair[1]
+		if t.byteLevel {
+			var ok1, ok2 bool
+			left, ok1 = fromByteLevel(left[:0], l)
+			right, ok2 = fromByteLevel(right[:0], rt)
+			if !ok1 || !ok2 { // words never hold what is not in the alphabet
+				continue
+			}
+			l, rt = string(left), string(right)
+		}
+		if err := r.merge(m, i, l, rt); err != nil {
+			return err
+		}
+		crosses = crosses || strings.HasPrefix(rt, spaceMark) && strings.Trim(l, spaceMark) != ""
+	}
+	_, marked := t.lookup[spaceMark]
+	m.cutSpaces = !t.byteLevel && !crosses && m.prefix == "" && m.suffix == "" && !m.ignore && (marked || !m.fuseUnk)
+	t.model = m
+	return nil
+}
+
+// merge stores a merge unless it makes a special token: text must not become one.
+func (r *jsonReader) merge(m *bpe, n int, left, right string) error {
+	li, ok1 := m.lookup[left]
+	ri, ok2 := m.lookup[right]
+	id, ok3 := m.lookup[left+strings.TrimPrefix(right, m.prefix)]
+	switch {
+	case !ok1:
+		return fmt.Errorf("%w: %w", ErrInvalid, errMerge(n, left, right, "the left part is no token"))
+	case !ok2:
+		return fmt.Errorf("%w: %w", ErrInvalid, errMerge(n, left, right, "the right part is no token"))
+	case !ok3:
+		return fmt.Errorf("%w: %w", ErrInvalid, errMerge(n, left, right, "the whole is no token"))
+	}
+	if !r.control(id) {
+		m.merges.set(li, ri, pairRank{rank: int32(n), id: id})
+	}
+	return nil
+}
+
+func (r *jsonReader) unigram(j *modelJSON, pieces []pieceJSON) error {
+	t := r.t
+	m := &unigram{pieces: newTrie(len(pieces)), lookup: t.lookup, scores: make([]float64, len(t.texts)), unk: -1, fallback: j.ByteFallback}
+	if j.UnkID != nil {
+		if *j.UnkID < 0 || *j.UnkID >= int64(len(pieces)) {
+			return fmt.Errorf("%w: unk_id %d of %d pieces", ErrInvalid, *j.UnkID, len(pieces))
+		}
+		m.unk = int32(*j.UnkID)
+		t.named["unk"] = m.unk
+	}
+	lowest := math.Inf(1)
+	for _, p := range pieces {
+		m.scores[p.id] = p.score
+		lowest = math.Min(lowest, p.score)
+		if !r.control(p.id) && p.id != m.unk {
+			m.pieces.insert(p.text, p.id)
+		}
+	}
+	m.unkScore = lowest - unkPenalty
+	m.bytes, _ = byteTokens(t.texts, func(int) bool { return true })
+	t.model = m
+	return nil
+}
+
+func (r *jsonReader) wordPiece(j *modelJSON, pieces []pieceJSON) error {
+	longest := 100
+	if j.MaxCharsPerWord != nil {
+		longest = *j.MaxCharsPerWord
+	}
+	prefix := "##"
+	if j.Prefix != nil {
+		prefix = *j.Prefix
+	}
+	m := newWordPiece(len(pieces), r.unk(j), longest)
+	for _, p := range pieces {
+		if r.control(p.id) {
+			continue
+		}
+		m.starts.insert(p.text, p.id)
+		if rest, ok := strings.CutPrefix(p.text, prefix); ok {
+			m.rest.insert(rest, p.id)
+		}
+	}
+	r.t.model = m
+	return nil
+}

@@ -1,0 +1,218 @@
+package tokenizer
+
+import (
+	"encoding/json"
+	"fmt"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/inferflow/inferflow/tokenizer/pattern"
+)
+
+// wordsGPT2 is the split of the ByteLevel pre-tokenizer.
+const wordsGPT2 = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
+
+// preTokenizer reads the pre-tokenizer. A byte-level vocabulary is kept as raw bytes and so are words on their way to it; where steps follow ByteLevel,
+// they see the byte alphabet, as in the reference, and it is undone behind them.
+func (r *jsonReader) preTokenizer(raw json.RawMessage) error {
+	var list preTokenizers
+	mapped := r.alpha
+	if !isNull(raw) {
+		var err error
+		if list, err = r.preTokenizers(nil, raw, 0); err != nil {
+			return err
+		}
+	}
+	for i := 0; i < len(list); i++ {
+		if _, ok := list[i].(*byteLevelSplit); !ok {
+			continue
+		}
+		r.alpha = true
+		if i < len(list)-1 {
+			mapped = true
+			list = append(list[:i+1], append(preTokenizers{byteMapper{}}, list[i+1:]...)...)
+		}
+	}
+	if mapped {
+		list = append(list, byteMapper{undo: true})
+	}
+	if len(list) > 0 {
+		r.t.pre = list
+	}
+	return nil
+}
+
+func (r *jsonReader) preTokenizers(list preTokenizers, raw json.RawMessage, depth int) (preTokenizers, error) {
+	s, err := parseStep(raw, depth)
+	if err != nil {
+		return nil, err
+	}
+	if s.Type == "Sequence" {
+		for _, sub := range s.Pretokenizers {
+			if list, err = r.preTokenizers(list, sub, depth+1); err != nil {
+				return nil, err
+			}
+		}
+		return list, nil
+	}
+	if s.Type == "BertPreTokenizer" {
+		return append(list, bertWords().(preTokenizers)...), nil
+	}
+	p, err := s.preTokenizer()
+	if err != nil {
+		return nil, err
+	}
+	return append(list, p), nil
+}
+
+func (s *stepJSON) preTokenizer() (preTokenizer, error) {
+	switch s.Type {
+	case "ByteLevel":
+		p := &byteLevelSplit{prefixSpace: or(s.PrefixSpace, true)}
+		if or(s.UseRegex, true) {
+			var err error
+			p.words, err = pattern.Compile(wordsGPT2)
+			return p, err
+		}
+		return p, nil
+	case "Split":
+		return s.splitter()
+	case "Metaspace":
+		return s.metaspace()
+	case "Digits":
+		b := behaveContiguous
+		if s.Individual {
+			b = behaveIsolated
+		}
+		return &splitter{find: runeFinder(pattern.IsNumber), behavior: b}, nil
+	case "Punctuation":
+		b, err := s.behavior("Isolated")
+		return &splitter{find: runeFinder(pattern.IsPunct), behavior: b}, err
+	case "WhitespaceSplit":
+		return &splitter{find: runeFinder(pattern.IsSpace), behavior: behaveRemoved}, nil
+	case "Whitespace":
+		re, err := pattern.Compile(`\w+|[^\w\s]+`)
+		return patternSplitter(re, behaveRemoved, true), err
+	case "CharDelimiterSplit":
+		return &splitter{find: literalFinder(s.Delimiter), behavior: behaveRemoved}, nil
+	case "UnicodeScripts":
+		return scriptSplit{}, nil
+	case "FixedLength":
+		if s.Length <= 0 {
+			s.Length = 5
+		}
+		return fixedSplit{s.Length}, nil
+	}
+	return nil, fmt.Errorf("%w: pre-tokenizer %.40q", ErrUnsupported, s.Type)
+}
+
+func (s *stepJSON) splitter() (preTokenizer, error) {
+	b, err := s.behavior("")
+	if err != nil {
+		return nil, err
+	}
+	re, literal, err := s.Pattern.compile()
+	if err != nil {
+		return nil, err
+	}
+	if re != nil {
+		return patternSplitter(re, b, s.Invert), nil
+	}
+	return &splitter{find: literalFinder(literal), behavior: b, invert: s.Invert}, nil
+}
+
+func (s *stepJSON) behavior(otherwise string) (behavior, error) {
+	name := s.Behavior
+	if name == "" {
+		name = otherwise
+	}
+	switch name {
+	case "Isolated":
+		return behaveIsolated, nil
+	case "Removed":
+		return behaveRemoved, nil
+	case "Contiguous":
+		return behaveContiguous, nil
+	case "MergedWithPrevious":
+		return behaveWithPrevious, nil
+	case "MergedWithNext":
+		return behaveWithNext, nil
+	}
+	return 0, fmt.Errorf("%w: split behavior %.40q", ErrInvalid, name)
+}
+
+func (s *stepJSON) scheme() (prefixScheme, error) {
+	if !or(s.PrefixSpace, true) {
+		return prefixNever, nil
+	}
+	switch s.PrependScheme {
+	case "", "always":
+		return prefixAlways, nil
+	case "first":
+		return prefixFirst, nil
+	case "never":
+		return prefixNever, nil
+	}
+	return 0, fmt.Errorf("%w: prepend_scheme %.40q", ErrInvalid, s.PrependScheme)
+}
+
+func (s *stepJSON) metaspace() (preTokenizer, error) {
+	scheme, err := s.scheme()
+	mark := s.Replacement
+	if mark == "" {
+		mark = spaceMark
+	}
+	return &metaspace{mark: mark, prefix: scheme, cut: or(s.Split, true)}, err
+}
+
+// fixedSplit cuts into words of so many characters.
+type fixedSplit struct{ length int }
+
+func (p fixedSplit) split(text string, _ bool, yield func(string)) {
+	start, n := 0, 0
+	for i := range text {
+		if n == p.length {
+			yield(text[start:i])
+			start, n = i, 0
+		}
+		n++
+	}
+	yield(text[start:])
+}
+
+// scriptSplit cuts where the script changes; kana count as Han, and spaces belong to any.
+type scriptSplit struct{}
+
+func (scriptSplit) split(text string, _ bool, yield func(string)) {
+	start := 0
+	var last *unicode.RangeTable
+	begun := false
+	for i := 0; i < len(text); {
+		r, w := utf8.DecodeRuneInString(text[i:])
+		if r != ' ' {
+			script := scriptOf(r)
+			if begun && script != last && i > start {
+				yield(text[start:i])
+				start = i
+			}
+			last, begun = script, true
+		}
+		i += w
+	}
+	yield(text[start:])
+}
+
+func scriptOf(r rune) *unicode.RangeTable {
+	if r == 0x30fc || unicode.In(r, unicode.Hiragana, unicode.Katakana) {
+		return unicode.Han
+	}
+	if unicode.Is(unicode.Common, r) {
+		return unicode.Common
+	}
+	for _, table := range unicode.Scripts {
+		if unicode.Is(table, r) {
+			return table
+		}
+	}
+	return nil
+}
