@@ -35,9 +35,10 @@ const (
 
 // cmdline makes the boot short: no probing for buses and tables that are not
 // there, no mitigations, no waits for calibration.
-const cmdline = "console=ttyS0,115200 loglevel=4 panic=-1 reboot=t nosmp acpi=off pci=off noapic " +
+const cmdline = "console=ttyS0,115200 panic=-1 reboot=t nosmp acpi=off pci=off noapic " +
 	"mitigations=off nopti nokaslr no_timer_check tsc=reliable tsc_early_khz=200000 idle=halt random.trust_cpu=on " +
-	"audit=0 lsm=yama cgroup_disable=memory clearcpuid=124,580 rdinit=/init"
+	"cryptomgr.notests=1 initcall_blacklist=load_system_certificate_list,init_encrypted,digsig_init " +
+	"audit=0 lsm= cgroup_disable=memory clearcpuid=124,580 rdinit=/init"
 
 // buildImages writes into dir what the machine boots from, and its bochsrc.
 func buildImages(o options, dir, cwd string) error {
@@ -60,8 +61,12 @@ func buildImages(o options, dir, cwd string) error {
 		return fmt.Errorf("%d MiB of memory are too few for %d MiB of files: give -mem %d or more",
 			o.megs, size>>20, (need+1<<20)>>20)
 	}
+	level := " loglevel=4"
+	if o.verbose {
+		level = " loglevel=8 initcall_debug printk.time=1"
+	}
 	files := map[string][]byte{
-		"boot":    bootInfo(uint64(at), uint64(size), uint64(top)),
+		"boot":    bootInfo(uint64(at), uint64(size), uint64(top), cmdline+level),
 		"rom":     rom(info.Entry),
 		"norom":   make([]byte, 512), // Bochs insists on a video BIOS; nothing runs it
 		"bochsrc": []byte(bochsrc(o, info, at)),
@@ -107,7 +112,7 @@ debug: action=ignore
 }
 
 // bootInfo is the page at bootAddr.
-func bootInfo(initrd, size, top uint64) []byte {
+func bootInfo(initrd, size, top uint64, cmdline string) []byte {
 	b := make([]byte, 0x1000)
 	le := binary.LittleEndian
 	put := func(at int, words ...uint64) {

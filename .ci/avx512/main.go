@@ -30,6 +30,7 @@ type options struct {
 	bochs, kernel, guest string // what setup.sh made
 	model                string // a CPU model of Bochs
 	megs                 int    // the machine's memory
+	verbose              bool   // show the kernel's console
 	timeout              time.Duration
 	with                 []string // files and folders to carry, at their own absolute paths
 	env                  []string
@@ -104,6 +105,9 @@ func run(o options) (int, error) {
 	}
 	cmd.Wait()
 	if err == nil {
+		if o.verbose {
+			fmt.Fprint(os.Stderr, logs(dir))
+		}
 		return status, nil
 	}
 	select {
@@ -119,7 +123,7 @@ func logs(dir string) string {
 	var b strings.Builder
 	for _, name := range []string{"bochs.log", "serial.log"} {
 		text, _ := os.ReadFile(filepath.Join(dir, name))
-		if n := len(text) - 4000; n > 0 {
+		if n := len(text) - 40_000; n > 0 {
 			text = text[n:]
 		}
 		fmt.Fprintf(&b, "--- %s\n%s\n", name, text)

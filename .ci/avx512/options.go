@@ -49,6 +49,7 @@ func parse(args []string, getenv func(string) string) (options, error) {
 	fl.Var(&env, "env", "a variable for the program, NAME=VALUE")
 	fl.IntVar(&o.megs, "mem", o.megs, "the machine's memory in MiB")
 	fl.StringVar(&o.model, "cpu", o.model, "a CPU model of Bochs")
+	fl.BoolVar(&o.verbose, "v", false, "let the kernel talk, and show its console at the end")
 	fl.DurationVar(&o.timeout, "timeout", o.timeout, "stop after this time outside; 0 is never")
 	if err := fl.Parse(args); err != nil {
 		return o, err

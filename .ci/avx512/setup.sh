@@ -20,9 +20,9 @@ source_tar() {
 	local apt=$1/apt mirror
 	mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial"
 	# The mirror that this system takes Debian from, whichever it is.
-	mirror=$(apt-get indextargets --format '$(LABEL) $(REPO_URI) $(SIGNED_BY)' | awk '$1 == "Debian" { print $2, $3; exit }')
+	mirror=$(apt-get indextargets --format '$(LABEL) $(REPO_URI)' | awk '$1 == "Debian" { print $2; exit }')
 	[ -n "$mirror" ] || { echo "no Debian mirror in apt's lists: run apt-get update" >&2; return 1; }
-	echo "deb-src [signed-by=${mirror#* }] ${mirror% *} $bochs_suite main" >"$apt/sources.list"
+	echo "deb-src [signed-by=/usr/share/keyrings/debian-archive-keyring.gpg] $mirror $bochs_suite main" >"$apt/sources.list"
 	local opts=(-o Dir::Etc::sourcelist="$apt/sources.list" -o Dir::Etc::sourceparts=-
 		-o Dir::State::lists="$apt/lists" -o Dir::Cache="$apt/cache" -o APT::Sandbox::User=root)
 	apt-get -q "${opts[@]}" update
