@@ -1,0 +1,197 @@
+// Package engine is the one loop of a loaded model: requests of token ids in,
+// events of token ids out. Text ends outside. It must never import servers,
+// tokenizers or specs. Read Engine first.
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/inferflow/inferflow/internal/batch"
+	"github.com/inferflow/inferflow/internal/kv"
+	"github.com/inferflow/inferflow/internal/sample"
+	"github.com/inferflow/inferflow/internal/sched"
+)
+
+// Errors that callers tell apart.
+var (
+	ErrClosed    = errors.New("engine is closed")
+	ErrQueueFull = errors.New("too many requests are waiting")
+	ErrRequest   = errors.New("request cannot be served")
+)
+
+// Model computes batches; *model.Model is one.
+type Model interface {
+	Forward(b *batch.Batch) error
+	Logits(i int) []float32
+	Vocab() int
+	Diagnose(b *batch.Batch) string
+}
+
+// Options bounds an engine.
+type Options struct {
+	Limits sched.Limits
+	Blocks int // key/value blocks of the model
+	Queue  int // waiting requests at most; 0: 1024
+}
+
+// Request asks for one or several answers to a prompt of token ids.
+type Request struct {
+	Prompt         []int32
+	Params         sample.Params
+	Max            int     // tokens of an answer at most; 0: as many as the context holds
+	End            []int32 // token ids that end an answer; they are delivered as the last event
+	N              int     // answers; 0: 1. They share the prompt.
+	PromptLogprobs bool    // deliver an event for each prompt token after the first
+}
+
+// Finish says why an answer ended.
+type Finish string
+
+// The reasons.
+const (
+	FinishNone   Finish = ""
+	FinishStop   Finish = "stop"   // an end token
+	FinishLength Finish = "length" // Max tokens or the context's end
+	FinishError  Finish = "error"
+)
+
+// Event is one token of an answer, or its end by an error.
+type Event struct {
+	Choice  int
+	Prompt  bool // a prompt token with its log-probability, not part of the answer
+	ID      int32
+	Logprob float32
+	Top     []sample.TokenLogprob
+	Finish  Finish // with the last event of a choice
+	Err     error
+}
+
+// Timings of a request, for users and metrics.
+type Timings struct {
+	Queued, Prefill, Decode time.Duration
+	PromptTokens, Tokens    int
+}
+
+// Engine runs requests on a model until it is closed.
+type Engine struct {
+	m Model
+	o Options
+
+	mu      sync.Mutex
+	wake    chan struct{}
+	inbox   []*Stream
+	cancels []*Stream
+	closed  bool
+	done    chan struct{}
+	stats   Stats
+
+	sched   *sched.Scheduler
+	live    map[*sched.Task]*choice
+	b       batch.Batch
+	tasks   []*sched.Task
+	scratch *sample.Scratch
+}
+
+// Stats are the engine's gauges and counters.
+type Stats struct {
+	sched.Stats
+	Requests, PromptTokens, Tokens, Steps, Errors, Cancelled int64
+	StepSeconds                                              float64
+}
+
+// choice is one answer under way.
+type choice struct {
+	stream  *Stream
+	index   int
+	sampler *sample.Sampler
+	end     map[int32]bool
+	told    int // prompt positions whose events were delivered
+}
+
+// New starts the loop.
+func New(m Model, o Options) *Engine {
+	if o.Queue <= 0 {
+		o.Queue = 1024
+	}
+	e := &Engine{m: m, o: o, wake: make(chan struct{}, 1), done: make(chan struct{}), live: map[*sched.Task]*choice{},
+		sched: sched.New(o.Limits, kv.NewPool(o.Blocks)), scratch: &sample.Scratch{}}
+	go e.loop()
+	return e
+}
+
+// Submit queues a request. Its events come from the Stream; cancelling ctx
+// ends it and frees all it holds within one step.
+func (e *Engine) Submit(ctx context.Context, r Request) (*Stream, error) {
+	if err := e.check(&r); err != nil {
+		return nil, err
+	}
+	s := newStream(e, r)
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.closed {
+		return nil, ErrClosed
+	}
+	if len(e.inbox)+e.stats.Waiting >= e.o.Queue {
+		return nil, fmt.Errorf("engine: %w (%d)", ErrQueueFull, e.o.Queue)
+	}
+	e.inbox = append(e.inbox, s)
+	s.unhook = context.AfterFunc(ctx, s.Cancel)
+	e.signal()
+	return s, nil
+}
+
+func (e *Engine) check(r *Request) error {
+	if err := r.Params.Validate(); err != nil {
+		return fmt.Errorf("engine: %w: %w", ErrRequest, err)
+	}
+	limit := e.o.Limits.Tokens
+	switch {
+	case len(r.Prompt) == 0:
+		return fmt.Errorf("engine: %w: the prompt holds no tokens", ErrRequest)
+	case len(r.Prompt) >= limit:
+		return fmt.Errorf("engine: %w: the prompt has %d tokens, the context holds %d with the answer", ErrRequest, len(r.Prompt), limit)
+	case r.N < 0 || r.N > 128:
+		return fmt.Errorf("engine: %w: %d answers were asked for; 1 to 128 are possible", ErrRequest, r.N)
+	case r.Max < 0:
+		return fmt.Errorf("engine: %w: a negative number of tokens was asked for", ErrRequest)
+	}
+	for i, id := range r.Prompt {
+		if id < 0 || int(id) >= e.m.Vocab() {
+			return fmt.Errorf("engine: %w: prompt token %d is %d; ids go from 0 to %d", ErrRequest, i, id, e.m.Vocab()-1)
+		}
+	}
+	r.N = max(1, r.N)
+	if room := limit - len(r.Prompt); r.Max == 0 || r.Max > room {
+		r.Max = room
+	}
+	return nil
+}
+
+func (e *Engine) signal() {
+	select {
+	case e.wake <- struct{}{}:
+	default:
+	}
+}
+
+// Stats returns a copy of the gauges and counters.
+func (e *Engine) Stats() Stats {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	s := e.stats
+	s.Waiting += len(e.inbox)
+	return s
+}
+
+// Close ends all requests with ErrClosed and stops the loop.
+func (e *Engine) Close() {
+	e.mu.Lock()
+	e.closed = true
+	e.mu.Unlock()
+	e.signal()
+	<-e.done
+}

@@ -1,0 +1,129 @@
+package engine
+
+import (
+	"context"
+	"io"
+	"sync"
+	"time"
+)
+
+// Stream delivers the events of one request. The loop never waits for its
+// reader: events queue until they are read.
+type Stream struct {
+	Request Request
+
+	e      *Engine
+	unhook func() bool
+
+	mu        sync.Mutex
+	events    []Event
+	read      int
+	ready     chan struct{}
+	open      int // choices that have not ended
+	cancelled bool
+	t0        time.Time
+	started   time.Time
+	first     time.Time
+	last      time.Time
+	tokens    int
+}
+
+func newStream(e *Engine, r Request) *Stream {
+	return &Stream{Request: r, e: e, open: r.N, ready: make(chan struct{}, 1), t0: time.Now()}
+}
+
+// Next returns the next event, io.EOF after the last, or ctx's error.
+func (s *Stream) Next(ctx context.Context) (Event, error) {
+	for {
+		s.mu.Lock()
+		if s.read < len(s.events) {
+			ev := s.events[s.read]
+			s.read++
+			if s.read == len(s.events) {
+				s.events, s.read = s.events[:0], 0
+			}
+			s.mu.Unlock()
+			return ev, nil
+		}
+		over := s.open <= 0 || s.cancelled
+		s.mu.Unlock()
+		if over {
+			return Event{}, io.EOF
+		}
+		select {
+		case <-s.ready:
+		case <-ctx.Done():
+			return Event{}, ctx.Err()
+		}
+	}
+}
+
+// Cancel ends the request; what it holds is freed before the next step.
+func (s *Stream) Cancel() {
+	s.mu.Lock()
+	was := s.cancelled || s.open <= 0
+	s.cancelled = true
+	s.mu.Unlock()
+	s.notify()
+	if was {
+		return
+	}
+	s.e.mu.Lock()
+	s.e.cancels = append(s.e.cancels, s)
+	s.e.mu.Unlock()
+	s.e.signal()
+}
+
+// Timings returns what was measured so far.
+func (s *Stream) Timings() Timings {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	t := Timings{PromptTokens: len(s.Request.Prompt), Tokens: s.tokens}
+	if !s.started.IsZero() {
+		t.Queued = s.started.Sub(s.t0)
+	}
+	if !s.first.IsZero() {
+		t.Prefill = s.first.Sub(s.started)
+		t.Decode = s.last.Sub(s.first)
+	}
+	return t
+}
+
+func (s *Stream) notify() {
+	select {
+	case s.ready <- struct{}{}:
+	default:
+	}
+}
+
+// push is called by the loop.
+func (s *Stream) push(ev Event) {
+	s.mu.Lock()
+	if !s.cancelled {
+		s.events = append(s.events, ev)
+	}
+	if !ev.Prompt && ev.Err == nil {
+		s.last = time.Now()
+		if s.first.IsZero() {
+			s.first = s.last
+		}
+		s.tokens++
+	}
+	if ev.Finish != FinishNone {
+		s.open--
+	}
+	over := s.open <= 0
+	s.mu.Unlock()
+	s.notify()
+	if over && s.unhook != nil {
+		s.unhook()
+	}
+}
+
+func (s *Stream) start() {
+	s.mu.Lock()
+	if s.started.IsZero() {
+		s.started = time.Now()
+	}
+	s.mu.Unlock()
+}

@@ -1,0 +1,213 @@
+// Package sched decides what each step computes: continuous batching with
+// chunked prefill, as a pure state machine without clock, threads or models.
+// It must never import devices, models or tokenizers. Read Scheduler first.
+package sched
+
+import (
+	"fmt"
+
+	"github.com/inferflow/inferflow/internal/batch"
+	"github.com/inferflow/inferflow/internal/kv"
+)
+
+// Limits bounds a step.
+type Limits struct {
+	Rows   int // rows of a batch
+	Seqs   int // sequences of a batch
+	Tokens int // positions of one sequence
+}
+
+// Task is one sequence that is to be continued token by token.
+type Task struct {
+	ID     int32
+	Tokens []int32 // prompt and what was committed since
+	Prompt int     // length of the prompt
+	Max    int     // tokens that may follow the prompt
+	AllOut bool    // logits of every prompt position are wanted
+
+	seq    *kv.Sequence
+	done   int // positions whose keys and values are stored
+	parked int // how often the task lost its blocks
+}
+
+// Done is the number of positions that are computed.
+func (t *Task) Done() int { return t.done }
+
+// Parked says how often the task gave its blocks away and began again.
+func (t *Task) Parked() int { return t.parked }
+
+// Scheduler holds the waiting and the running tasks.
+type Scheduler struct {
+	limits  Limits
+	pool    *kv.Pool
+	waiting []*Task // in order of arrival; parked tasks in front
+	running []*Task // in order of admission
+	nextID  int32
+	parks   int
+}
+
+// Stats are numbers for gauges.
+type Stats struct {
+	Waiting, Running       int
+	BlocksUsed, BlocksFree int
+	Parked                 int // tasks parked so far
+}
+
+// New makes a scheduler over a pool of blocks.
+func New(l Limits, pool *kv.Pool) *Scheduler { return &Scheduler{limits: l, pool: pool} }
+
+// Add queues a task. It fails if the task could never run.
+func (s *Scheduler) Add(t *Task) error {
+	n := len(t.Tokens) + max(t.Max, 1) - 1
+	switch {
+	case len(t.Tokens) == 0:
+		return fmt.Errorf("sched: the prompt is empty")
+	case len(t.Tokens) >= s.limits.Tokens:
+		return fmt.Errorf("sched: %d prompt tokens do not fit the context of %d with an answer", len(t.Tokens), s.limits.Tokens)
+	case min(n, s.limits.Tokens) > s.pool.Total()*batch.BlockTokens:
+		return fmt.Errorf("sched: %d tokens need more key/value blocks than there are (%d)", n, s.pool.Total())
+	}
+	t.ID = s.nextID
+	s.nextID++
+	t.seq = s.pool.NewSequence()
+	s.waiting = append(s.waiting, t)
+	return nil
+}
+
+// Remove drops a task, wherever it stands, and frees its blocks.
+func (s *Scheduler) Remove(t *Task) {
+	s.waiting, s.running = without(s.waiting, t), without(s.running, t)
+	if t.seq != nil {
+		t.seq.Release()
+	}
+}
+
+// Fork adds a running task that shares all computed positions of t; its tokens
+// are copied. The caller commits different tokens to both.
+func (s *Scheduler) Fork(t *Task) *Task {
+	f := &Task{ID: s.nextID, Tokens: append([]int32{}, t.Tokens...), Prompt: t.Prompt, Max: t.Max, seq: t.seq.Fork(), done: t.done}
+	s.nextID++
+	s.running = append(s.running, f)
+	return f
+}
+
+// Stats counts.
+func (s *Scheduler) Stats() Stats {
+	return Stats{len(s.waiting), len(s.running), s.pool.Total() - s.pool.Free(), s.pool.Free(), s.parks}
+}
+
+// Next fills b with the next step and returns the tasks of its sequences, in
+// order; none if there is nothing to do. Running answers come first, one row
+// each, then prompts in order of arrival, cut to what fits. A task that needs
+// a block when none is free makes the youngest running task park: it gives its
+// blocks back and is computed again later, to the same result.
+func (s *Scheduler) Next(b *batch.Batch, tasks []*Task) []*Task {
+	b.Reset()
+	tasks = tasks[:0]
+	for i := 0; i < len(s.running); i++ {
+		t := s.running[i]
+		if len(t.Tokens)-t.done == 1 && len(b.Seqs) < s.limits.Seqs && b.Rows() < s.limits.Rows {
+			if !s.room(t) {
+				i = len(s.running) // t itself was parked, and it was the last
+				continue
+			}
+			tasks = append(tasks, s.put(b, t, 1))
+		}
+	}
+	for i := 0; i < len(s.running); i++ {
+		t := s.running[i]
+		if n := s.chunk(b, t); n > 0 && len(t.Tokens)-t.done > 1 {
+			tasks = append(tasks, s.put(b, t, n))
+		}
+	}
+	for len(s.waiting) > 0 {
+		t := s.waiting[0]
+		n := s.chunk(b, t)
+		if n == 0 || !s.admissible(t) || t.seq.Grow(len(t.Tokens)) != nil {
+			break
+		}
+		s.waiting = s.waiting[1:]
+		s.running = append(s.running, t)
+		tasks = append(tasks, s.put(b, t, n))
+	}
+	return tasks
+}
+
+// admissible wants blocks for all tokens of t and keeps one free for each
+// running task, so that a newcomer does not park those that are under way.
+func (s *Scheduler) admissible(t *Task) bool {
+	need := t.seq.Needs(len(t.Tokens))
+	return need+len(s.running) <= s.pool.Free() || len(s.running) == 0 && need <= s.pool.Free()
+}
+
+// chunk is the number of rows of t that still fit.
+func (s *Scheduler) chunk(b *batch.Batch, t *Task) int {
+	if len(b.Seqs) >= s.limits.Seqs {
+		return 0
+	}
+	return min(len(t.Tokens)-t.done, s.limits.Rows-b.Rows())
+}
+
+// room grows t to hold all its tokens, parking the youngest others if it must.
+// It is false if t itself was parked.
+func (s *Scheduler) room(t *Task) bool {
+	for t.seq.Grow(len(t.Tokens)-t.seq.Len()) != nil {
+		last := s.running[len(s.running)-1]
+		s.park(last)
+		if last == t {
+			return false
+		}
+	}
+	return true
+}
+
+func (s *Scheduler) park(t *Task) {
+	t.seq.Release()
+	t.done = 0
+	t.parked++
+	s.parks++
+	s.running = without(s.running, t)
+	s.waiting = append([]*Task{t}, s.waiting...)
+}
+
+// put appends n rows of t to the batch.
+func (s *Scheduler) put(b *batch.Batch, t *Task, n int) *Task {
+	row := b.Rows()
+	for i := 0; i < n; i++ {
+		pos := t.done + i
+		b.Tokens, b.Pos = append(b.Tokens, t.Tokens[pos]), append(b.Pos, int32(pos))
+		if pos == len(t.Tokens)-1 || t.AllOut && pos < t.Prompt {
+			b.Out = append(b.Out, int32(row+i))
+		}
+	}
+	b.Seqs = append(b.Seqs, batch.Seq{ID: t.ID, Row: int32(row), N: int32(n), Start: int32(t.done), Length: int32(t.Prompt), Spans: t.seq.Spans()})
+	return t
+}
+
+// Computed says that the step's rows of t are stored.
+func (s *Scheduler) Computed(t *Task, n int) { t.done += n }
+
+// Commit appends the token that follows t. It reports false where no further
+// token can be computed: the answer is as long as asked for, or the context full.
+func (s *Scheduler) Commit(t *Task, id int32) bool {
+	t.Tokens = append(t.Tokens, id)
+	return len(t.Tokens)-t.Prompt < t.Max && len(t.Tokens) < s.limits.Tokens
+}
+
+// Check verifies the blocks of all tasks.
+func (s *Scheduler) Check() error {
+	var seqs []*kv.Sequence
+	for _, t := range append(append([]*Task{}, s.waiting...), s.running...) {
+		seqs = append(seqs, t.seq)
+	}
+	return s.pool.Check(seqs)
+}
+
+func without(ts []*Task, t *Task) []*Task {
+	for i, x := range ts {
+		if x == t {
+			return append(ts[:i:i], ts[i+1:]...)
+		}
+	}
+	return ts
+}
