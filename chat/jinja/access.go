@@ -250,7 +250,7 @@ func (s *sliceExpr) text(r *run, sc *scope, c Str) (Value, error) {
 	for i := lo; step > 0 && i < hi || step < 0 && i > hi; i += step {
 		b.add(c.slice(offsets[i], offsets[i+1]))
 	}
-	return b.str(), nil
+	return b.str().as(c.safe), nil
 }
 
 // length is Python's len.

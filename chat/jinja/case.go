@@ -53,10 +53,12 @@ func finalSigma(s string, i int) bool {
 	return true
 }
 
-func (s Str) upper() Str { return s.mapRunes(func(_ int, r rune) string { return upperRune(r) }) }
+func (s Str) upper() Str {
+	return s.mapRunes(func(_ int, r rune) string { return upperRune(r) }).as(s.safe)
+}
 
 func (s Str) lower() Str {
-	return s.mapRunes(func(i int, r rune) string { return lowerAt(s.s, i, r) })
+	return s.mapRunes(func(i int, r rune) string { return lowerAt(s.s, i, r) }).as(s.safe)
 }
 
 func (s Str) capitalize() Str {
@@ -65,7 +67,7 @@ func (s Str) capitalize() Str {
 			return titleRune(r)
 		}
 		return lowerAt(s.s, i, r)
-	})
+	}).as(s.safe)
 }
 
 // title is Python's str.title: words are runs of cased characters.
@@ -78,7 +80,7 @@ func (s Str) title() Str {
 			return titleRune(r)
 		}
 		return lowerAt(s.s, i, r)
-	})
+	}).as(s.safe)
 }
 
 func (s Str) swapcase() Str {
@@ -87,7 +89,7 @@ func (s Str) swapcase() Str {
 			return lowerAt(s.s, i, r)
 		}
 		return upperRune(r)
-	})
+	}).as(s.safe)
 }
 
 // isCase says whether all cased characters are of the class, and there is one.

@@ -27,7 +27,7 @@ var filters = map[string]filterFunc{
 	"escape":      filterEscape,
 	"first":       filterFirst,
 	"float":       filterFloat,
-	"forceescape": filterEscape,
+	"forceescape": filterForceEscape,
 	"format":      filterFormat,
 	"from_json":   filterFromJSON,
 	"fromjson":    filterFromJSON,
@@ -48,7 +48,7 @@ var filters = map[string]filterFunc{
 	"replace":     filterReplace,
 	"reverse":     filterReverse,
 	"round":       filterRound,
-	"safe":        filterString,
+	"safe":        filterSafe,
 	"select":      selecting(true, false),
 	"selectattr":  selecting(true, true),
 	"slice":       filterSlice,
@@ -91,6 +91,19 @@ func jinjaTitle(s Str) Str {
 		}
 		return lowerAt(s.s, i, r)
 	})
+}
+
+func filterSafe(r *run, v Value, a *args) (Value, error) {
+	s, err := r.str(v)
+	return s.as(true), err
+}
+
+func filterForceEscape(r *run, v Value, a *args) (Value, error) {
+	s, err := r.str(v)
+	if err != nil {
+		return nil, err
+	}
+	return filterEscape(r, s.as(false), a)
 }
 
 func filterString(r *run, v Value, a *args) (Value, error) { return r.str(v) }
@@ -140,7 +153,8 @@ func filterReplace(r *run, v Value, a *args) (Value, error) {
 			return nil, err
 		}
 	}
-	return r.replace(s[0], s[1], s[2], n)
+	out, err := r.replace(s[0], s[1], s[2], n)
+	return out.as(false), err
 }
 
 func filterJoin(r *run, v Value, a *args) (Value, error) {
@@ -208,7 +222,7 @@ func filterIndent(r *run, v Value, a *args) (Value, error) {
 		}
 		b.add(line)
 	}
-	return b.str(), nil
+	return b.str().as(s.safe), nil
 }
 
 func filterEscape(r *run, v Value, a *args) (Value, error) {
@@ -219,21 +233,7 @@ func filterEscape(r *run, v Value, a *args) (Value, error) {
 	if err := r.text(2 * len(s.s)); err != nil {
 		return nil, err
 	}
-	return s.mapRunes(func(_ int, c rune) string {
-		switch c {
-		case '&':
-			return "&amp;"
-		case '<':
-			return "&lt;"
-		case '>':
-			return "&gt;"
-		case '\'':
-			return "&#39;"
-		case '"':
-			return "&#34;"
-		}
-		return string(c)
-	}), nil
+	return s.escape(), nil
 }
 
 func filterAbs(r *run, v Value, a *args) (Value, error) {
@@ -436,7 +436,7 @@ func filterTruncate(r *run, v Value, a *args) (Value, error) {
 	if p[1] == nil || !truth(p[1]) {
 		cut = cut.rsplit(" ", 1)[0]
 	}
-	return concat(cut, end), r.text(len(cut.s) + len(end.s))
+	return r.add(cut, end)
 }
 
 func filterCenter(r *run, v Value, a *args) (Value, error) {

@@ -324,6 +324,9 @@ func filterMap(r *run, v Value, a *args) (Value, error) {
 	if byAttr && (len(a.pos) > 0 || len(a.names) > 0) || !byAttr && (len(a.pos) == 0 || otherwise != nil) {
 		return nil, errorf("map wants the name of a filter, or attribute=")
 	}
+	if !truth(v) {
+		return iterOf(nil), nil
+	}
 	it, err := r.iter(v)
 	if err != nil {
 		return nil, err
@@ -377,6 +380,9 @@ func (r *run) lazily(it *Iter, f func(Value) (Value, bool, error)) *Iter {
 // selecting makes select, reject, selectattr and rejectattr.
 func selecting(want, byAttr bool) filterFunc {
 	return func(r *run, v Value, a *args) (Value, error) {
+		if !truth(v) {
+			return iterOf(nil), nil
+		}
 		rest := a.pos
 		var attribute Value
 		if byAttr {

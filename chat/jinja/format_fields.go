@@ -47,13 +47,16 @@ func (f *fieldFormatter) expand(s Str, depth int) (Str, error) {
 		if err != nil {
 			return Str{}, err
 		}
+		if s.safe {
+			text = text.escape()
+		}
 		if err := f.r.text(b.len() + len(text.s)); err != nil {
 			return Str{}, err
 		}
 		b.add(text)
 		i += end + 1
 	}
-	return b.str(), f.r.text(b.len())
+	return b.str().as(s.safe), f.r.text(b.len())
 }
 
 func fieldEnd(s string) int {

@@ -50,6 +50,9 @@ func (r *run) percent(format Str, v Value) (Value, error) {
 		if err != nil {
 			return nil, err
 		}
+		if format.safe {
+			s = s.escape()
+		}
 		if err := r.text(b.len() + len(s.s)); err != nil {
 			return nil, err
 		}
@@ -61,7 +64,7 @@ func (r *run) percent(format Str, v Value) (Value, error) {
 			return nil, errorf("not all arguments converted during string formatting")
 		}
 	}
-	return b.str(), r.text(b.len())
+	return b.str().as(format.safe), r.text(b.len())
 }
 
 // percentDirective is one %[(key)][flags][width][.precision]type.

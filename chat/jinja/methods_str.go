@@ -336,10 +336,14 @@ func strReplace(r *run, s Str, a *args) (Value, error) {
 			return nil, err
 		}
 	}
-	return r.replace(s, from, to, n)
+	if s.safe {
+		to = to.escape()
+	}
+	out, err := r.replace(s, from, to, n)
+	return out.as(s.safe), err
 }
 
-func (r *run) replace(s, from, to Str, n int64) (Value, error) {
+func (r *run) replace(s, from, to Str, n int64) (Str, error) {
 	found := strings.Count(s.s, from.s) // with an empty from, one per rune and one more
 	if n >= 0 {
 		found = clamp(n, 0, found)
@@ -348,10 +352,10 @@ func (r *run) replace(s, from, to Str, n int64) (Value, error) {
 		return s, r.step(len(s.s) / 256)
 	}
 	if len(to.s) > 0 && found > r.lim.Output/len(to.s) {
-		return nil, limitf("replace makes a string of more than %d bytes", r.lim.Output)
+		return Str{}, limitf("replace makes a string of more than %d bytes", r.lim.Output)
 	}
 	if err := r.text(len(s.s) + found*len(to.s)); err != nil {
-		return nil, err
+		return Str{}, err
 	}
 	var b strBuilder
 	at := 0
@@ -383,11 +387,15 @@ func strJoin(r *run, s Str, a *args) (Value, error) {
 		if _, ok := it.(Str); !ok {
 			return nil, errorf("join: item %d is a %s, not a string", i, typeName(it))
 		}
+		if s.safe {
+			items[i] = it.(Str).escape()
+		}
 	}
-	return r.join(s, items)
+	out, err := r.join(s, items)
+	return out.as(s.safe), err
 }
 
-func (r *run) join(sep Str, items []Value) (Value, error) {
+func (r *run) join(sep Str, items []Value) (Str, error) {
 	var b strBuilder
 	for i, it := range items {
 		if i > 0 {
@@ -395,10 +403,10 @@ func (r *run) join(sep Str, items []Value) (Value, error) {
 		}
 		s, err := r.str(it)
 		if err != nil {
-			return nil, err
+			return Str{}, err
 		}
 		if b.len()+len(s.s)+len(sep.s) > r.lim.Output {
-			return nil, limitf("join makes a string of more than %d bytes", r.lim.Output)
+			return Str{}, limitf("join makes a string of more than %d bytes", r.lim.Output)
 		}
 		b.add(s)
 	}
@@ -445,7 +453,7 @@ func (r *run) pad(s Str, width int64, fill Str, left, right bool) (Value, error)
 	} else if left {
 		before = gap
 	}
-	return concat(lit(strings.Repeat(fill.s, int(before))), s, lit(strings.Repeat(fill.s, int(gap-before)))), nil
+	return concat(lit(strings.Repeat(fill.s, int(before))), s, lit(strings.Repeat(fill.s, int(gap-before)))).as(s.safe), nil
 }
 
 func zfill(r *run, s Str, a *args) (Value, error) {
@@ -465,5 +473,5 @@ func zfill(r *run, s Str, a *args) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	return concat(s.slice(0, sign), rest.(Str)), nil
+	return concat(s.slice(0, sign), rest.(Str)).as(s.safe), nil
 }

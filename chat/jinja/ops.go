@@ -106,6 +106,9 @@ func (r *run) add(x, y Value) (Value, error) {
 			if err := r.text(len(a.s) + len(b.s)); err != nil {
 				return nil, err
 			}
+			if a.safe || b.safe {
+				return concat(a.escape(), b.escape()).as(true), nil
+			}
 			return concat(a, b), nil
 		}
 	case *List:
@@ -148,7 +151,7 @@ func (r *run) repeat(x, y Value) (Value, error) {
 		for ; n > 0 && len(a.s) > 0; n-- {
 			b.add(a)
 		}
-		return b.str(), nil
+		return b.str().as(a.safe), nil
 	case *List:
 		if a.kind > kindTuple {
 			break

@@ -9,9 +9,14 @@ import (
 // Str is a string that remembers which of its bytes came from the caller's
 // data: user holds those byte ranges, ascending and apart. The zero value is
 // the empty string.
+//
+// A string is safe if it is what Python calls Markup, made by the filters safe
+// and escape: what is added to it is escaped for HTML. Templates meet that
+// without meaning to, so it is kept.
 type Str struct {
 	s    string
 	user []span
+	safe bool
 }
 
 // span is a half-open range of bytes.
@@ -25,7 +30,7 @@ func fromUser(s string) Str {
 	if s == "" {
 		return Str{}
 	}
-	return Str{s, []span{{0, len(s)}}}
+	return Str{s: s, user: []span{{0, len(s)}}}
 }
 
 // String gives the text without its provenance.
@@ -33,7 +38,7 @@ func (s Str) String() string { return s.s }
 
 // slice gives the bytes lo to hi and shares memory with s.
 func (s Str) slice(lo, hi int) Str {
-	out := Str{s: s.s[lo:hi]}
+	out := Str{s: s.s[lo:hi], safe: s.safe}
 	for _, u := range s.user {
 		if u.hi <= lo {
 			continue
@@ -44,6 +49,34 @@ func (s Str) slice(lo, hi int) Str {
 		out.user = append(out.user, span{max(u.lo, lo) - lo, min(u.hi, hi) - lo})
 	}
 	return out
+}
+
+// as gives the string with or without safety.
+func (s Str) as(safe bool) Str {
+	s.safe = safe
+	return s
+}
+
+// escape makes a string safe for HTML, if it is not so already.
+func (s Str) escape() Str {
+	if s.safe {
+		return s
+	}
+	return s.mapRunes(func(_ int, c rune) string {
+		switch c {
+		case '&':
+			return "&amp;"
+		case '<':
+			return "&lt;"
+		case '>':
+			return "&gt;"
+		case '\'':
+			return "&#39;"
+		case '"':
+			return "&#34;"
+		}
+		return string(c)
+	}).as(true)
 }
 
 // isUser says whether byte i came from the caller.
@@ -100,7 +133,7 @@ func (b *strBuilder) mark(lo, hi int) {
 
 func (b *strBuilder) len() int { return b.b.Len() }
 
-func (b *strBuilder) str() Str { return Str{b.b.String(), b.user} }
+func (b *strBuilder) str() Str { return Str{s: b.b.String(), user: b.user} }
 
 func concat(parts ...Str) Str {
 	var b strBuilder

@@ -12,7 +12,7 @@ var tests = map[string]testFunc{
 	"callable":    kind(isCallable),
 	"defined":     kind(func(v Value) bool { return !isUndefined(v) }),
 	"divisibleby": testDivisible,
-	"escaped":     kind(func(v Value) bool { return false }),
+	"escaped":     kind(func(v Value) bool { s, ok := v.(Str); return ok && s.safe }),
 	"even":        parity(0),
 	"false":       kind(func(v Value) bool { b, ok := v.(bool); return ok && !b }),
 	"filter":      testFilter,
