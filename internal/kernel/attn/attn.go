@@ -268,13 +268,16 @@ func NewScratch(maxRows, maxDK, maxDV int) *Scratch {
 	n := min(maxRows, rowBlock)
 	st := StateFloats(n, maxDV)
 	return &Scratch{
-		maxRows: n, maxDK: maxDK, maxDV: maxDV, avx2: haveAVX2(),
+		maxRows: n, maxDK: maxDK, maxDV: maxDV, avx2: useAVX2,
 		logits: make([]float32, n*Tile), alpha: make([]float32, n),
 		from: make([]int32, n), to: make([]int32, n),
 		keys: make([]float32, maxDK*Tile), values: make([]float32, Tile*stride(maxDV)),
 		part: StateOf(make([]float32, st), n, maxDV), total: StateOf(make([]float32, st), n, maxDV),
 	}
 }
+
+// useAVX2 is decided once at start; tests change it.
+var useAVX2 = haveAVX2()
 
 // halves views memory as 16-bit elements.
 func halves(b []byte) []uint16 {

@@ -23,7 +23,7 @@ func (s *Scratch) scores(c *Call, t, r, n int, logits []float32) {
 	}
 	q := c.Q[r*c.QStride:]
 	if s.avx2 {
-		scoresAVX2(&logits[0], &q[0], c.QStride, &k[0], c.DK, n)
+		scoresF32AVX2(&logits[0], &q[0], c.QStride, &k[0], c.DK, n)
 		return
 	}
 	for i := range n {
@@ -139,7 +139,7 @@ func (s *Scratch) weigh(c *Call, t, i, n int, st *State, at int) {
 	}
 	v := s.values[from*wide:]
 	if s.avx2 {
-		weighAVX2(&acc[0], st.Stride, &p[0], &s.alpha[i], &v[0], wide, keys, n)
+		weighF32AVX2(&acc[0], st.Stride, &p[0], &s.alpha[i], &v[0], wide, wide, keys, n)
 		return
 	}
 	for k := range n {
