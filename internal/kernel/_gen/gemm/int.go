@@ -297,66 +297,57 @@ func (k *intKernel) finish(scale, low [2]operand.Op) {
 			k.VCVTDQ2PS(a, a)
 			p := k.YMM()
 			k.VMULPS(scale[h], sx, p)
-			k.addFloat(m, h, a, p)
+			sum := k.addFloat(m, h, a, p)
 			switch k.class {
 			case classMin:
-				k.addMin(m, h, low[h], xs)
+				k.addMin(sum, low[h], xs)
 			case classSubMin:
-				k.addHalfMins(m, h, low[h], sx)
+				k.addHalfMins(sum, m, h, low[h], sx)
+			}
+			if k.m > 1 {
+				k.VMOVUPS(sum, operand.Mem{Base: k.work, Disp: workAcc + 64*m + 32*h})
 			}
 		}
 	}
 }
 
-// addFloat adds a·p to the float sum, which for several rows lies in work.
-func (k *intKernel) addFloat(m, h int, a, p reg.VecVirtual) {
+// addFloat adds a·p to the float sum, which for several rows comes from work,
+// and returns the register of the sum.
+func (k *intKernel) addFloat(m, h int, a, p reg.VecVirtual) reg.VecVirtual {
 	if k.m == 1 {
 		k.VFMADD231PS(p, a, k.facc[h])
-		return
+		return k.facc[h]
 	}
-	mem := operand.Mem{Base: k.work, Disp: workAcc + 64*m + 32*h}
-	k.VFMADD213PS(mem, a, p)
-	k.VMOVUPS(p, mem)
+	k.VFMADD213PS(operand.Mem{Base: k.work, Disp: workAcc + 64*m + 32*h}, a, p)
+	return p
 }
 
 // addMin adds low·xs. Packed K types keep their minimum positive.
-func (k *intKernel) addMin(m, h int, low operand.Op, xs reg.VecVirtual) {
-	fma := k.VFMADD231PS
+func (k *intKernel) addMin(sum reg.VecVirtual, low operand.Op, xs reg.VecVirtual) {
 	if k.scale == scaleU8Min && !k.wide {
-		fma = k.VFNMADD231PS
-	}
-	k.fmaInto(m, h, fma, low, xs)
-}
-
-// fmaInto applies sum ±= a·b.
-func (k *intKernel) fmaInto(m, h int, fma func(...operand.Op), a operand.Op, b reg.VecVirtual) {
-	if k.m == 1 {
-		fma(a, b, k.facc[h])
+		k.VFNMADD231PS(low, xs, sum)
 		return
 	}
-	mem, sum := operand.Mem{Base: k.work, Disp: workAcc + 64*m + 32*h}, k.YMM()
-	k.VMOVUPS(mem, sum)
-	fma(a, b, sum)
-	k.VMOVUPS(sum, mem)
+	k.VFMADD231PS(low, xs, sum)
 }
 
 // addHalfMins takes dmin·scale·Σ_half m·Σx off the sum.
-func (k *intKernel) addHalfMins(m, h int, low operand.Op, sx reg.VecVirtual) {
-	sum := k.YMM()
+func (k *intKernel) addHalfMins(sum reg.VecVirtual, m, h int, low operand.Op, sx reg.VecVirtual) {
+	var t reg.VecVirtual
 	for half := range 2 {
 		x := k.YMM()
 		k.VPBROADCASTD(k.rows.at(m, recHalf+4*half), x)
 		k.VPMADDWD(k.halfMin(half, h), x, x)
 		if half == 0 {
-			sum = x
+			t = x
 		} else {
-			k.VPADDD(x, sum, sum)
+			k.VPADDD(x, t, t)
 		}
 	}
-	k.VCVTDQ2PS(sum, sum)
+	k.VCVTDQ2PS(t, t)
 	p := k.YMM()
 	k.VMULPS(low, sx, p)
-	k.fmaInto(m, h, k.VFNMADD231PS, sum, p)
+	k.VFNMADD231PS(t, p, sum)
 }
 
 func (k *intKernel) zeroSums() {
