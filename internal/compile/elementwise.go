@@ -60,7 +60,7 @@ func (e *elementwise) value(id int, top bool) (int, bool) {
 		}
 		args[i] = r
 	}
-	in := program.Instr{A: args[0], B: args[1], C: args[2]}
+	in := program.Instr{Args: len(n.In), A: args[0], B: args[1], C: args[2]}
 	switch a := n.Attr.(type) {
 	case *graph.UnaryAttr:
 		in.Op, in.P, in.Q = a.F, a.A, a.B

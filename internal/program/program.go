@@ -143,7 +143,8 @@ type Rows struct{ In, Out Buf }
 
 // Instr is one elementwise operation on registers of a tile: Dst = F(A, B).
 type Instr struct {
-	Op   string // "load", "const", a UnaryFuncs name, a BinaryAttr name, "where"
+	Op   string // "load", "const", a UnaryFuncs name (Args 1), a BinaryAttr name (Args 2), "where" (Args 3)
+	Args int
 	Dst  int
 	A, B int
 	C    int

@@ -35,11 +35,10 @@ func (l *loader) elementwise(x *program.Elementwise) (executor, error) {
 	for _, in := range x.Code {
 		op := operation{Instr: in}
 		var err error
-		switch {
-		case in.Op == "load" || in.Op == "const" || in.Op == "where":
-		case graph.UnaryFuncs[in.Op] != "":
+		switch in.Args {
+		case 1:
 			op.unary, err = unaryKernel(&graph.UnaryAttr{F: in.Op, A: in.P, B: in.Q})
-		default:
+		case 2:
 			op.binary, err = binaryKernel(in.Op)
 		}
 		if err != nil {
