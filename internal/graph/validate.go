@@ -8,14 +8,15 @@ import (
 // Validate recomputes every shape and checks every reference, as a graph must
 // stand before anything runs it. It is what a graph from another process has to pass.
 func Validate(g *Graph) error {
-	if err := validateTables(g); err != nil {
+	c := &checker{g: g, sizes: map[*Weight]int{}}
+	if err := c.tables(); err != nil {
 		return fmt.Errorf("graph: %w", err)
 	}
 	for i, n := range g.Nodes {
 		if n == nil || n.ID != i {
 			return fmt.Errorf("graph: node %d has another id", i)
 		}
-		if err := validateNode(g, n); err != nil {
+		if err := c.node(n); err != nil {
 			return fmt.Errorf("graph: node %d (%s): %w", i, n.Line, err)
 		}
 	}
@@ -30,7 +31,22 @@ func Validate(g *Graph) error {
 	return nil
 }
 
-func validateNode(g *Graph, n *Node) error {
+// Limits of a graph: far beyond any model, and small enough that no sum of
+// sizes overflows and no expression takes forever to walk.
+const (
+	maxValues   = 1 << 40 // of one row or weight
+	maxExprSize = 1 << 16 // operations of one weight expression, shared ones counted each time
+	maxExprs    = 1 << 24 // of all expressions together
+)
+
+type checker struct {
+	g     *Graph
+	sizes map[*Weight]int // checked expressions
+	total int
+}
+
+func (c *checker) node(n *Node) error {
+	g := c.g
 	in := make([]*Node, len(n.In))
 	for j, id := range n.In {
 		if id < 0 || id >= n.ID {
@@ -41,8 +57,11 @@ func validateNode(g *Graph, n *Node) error {
 	if n.Layer < -1 || n.Layer > g.Layers {
 		return fmt.Errorf("layer %d lies outside −1 … %d", n.Layer, g.Layers)
 	}
+	if err := checkSize(n.Shape); err != nil {
+		return err
+	}
 	for _, w := range AttrWeights(n.Attr) {
-		if err := validateWeight(w); err != nil {
+		if err := c.weight(w); err != nil {
 			return err
 		}
 	}
@@ -56,7 +75,26 @@ func validateNode(g *Graph, n *Node) error {
 	return nil
 }
 
-func validateTables(g *Graph) error {
+// checkSize refuses negative dimensions and absurd products.
+func checkSize(shape []int) error {
+	p := 1
+	for _, d := range shape {
+		if d < 0 || d > maxValues || p > maxValues {
+			return fmt.Errorf("the shape %v is no size", shape)
+		}
+		if d > 0 && p > maxValues/d {
+			return fmt.Errorf("the shape %v is too large", shape)
+		}
+		p *= d
+	}
+	return nil
+}
+
+func (c *checker) tables() error {
+	g := c.g
+	if g.Layers < 0 || g.Vocab < 0 {
+		return fmt.Errorf("%d layers, %d rows of the vocabulary", g.Layers, g.Vocab)
+	}
 	for i, t := range g.Ropes {
 		if t == nil || t.Dim < 2 || t.Dim%2 != 0 || len(t.Freq) != t.Dim/2 || t.LongFreq != nil && len(t.LongFreq) != t.Dim/2 {
 			return fmt.Errorf("rope table %d: the frequencies do not fit its dimension", i)
@@ -65,7 +103,7 @@ func validateTables(g *Graph) error {
 			if err := expect("rope table: divisors", w, t.Dim/2); err != nil {
 				return err
 			}
-			if err := validateWeight(w); err != nil {
+			if err := c.weight(w); err != nil {
 				return err
 			}
 		}
@@ -78,32 +116,49 @@ func validateTables(g *Graph) error {
 	return nil
 }
 
-// validateWeight recomputes the shapes of an expression, innermost first.
-func validateWeight(w *Weight) error {
+// weight checks an expression of an attribute and counts it.
+func (c *checker) weight(w *Weight) error {
 	if w == nil {
 		return nil
 	}
+	n, err := c.expr(w)
+	if c.total += n; err == nil && c.total > maxExprs {
+		err = fmt.Errorf("the weight expressions are too many")
+	}
+	return err
+}
+
+// expr recomputes the shapes of an expression, innermost first, and returns
+// its size.
+func (c *checker) expr(w *Weight) (int, error) {
+	if n, ok := c.sizes[w]; ok {
+		return n, nil
+	}
+	size := 1
 	for _, a := range w.Args {
 		if a == nil {
-			return fmt.Errorf("weight %s: an argument is missing", w.Op)
+			return 0, fmt.Errorf("weight %s: an argument is missing", w.Op)
 		}
-		if err := validateWeight(a); err != nil {
-			return err
+		n, err := c.expr(a)
+		if err != nil {
+			return 0, err
 		}
+		if size += n; size > maxExprSize {
+			return 0, fmt.Errorf("weight %s: the expression has more than %d operations", w.Op, maxExprSize)
+		}
+	}
+	if err := checkSize(w.Shape); err != nil {
+		return 0, fmt.Errorf("weight %s: %w", w.Op, err)
 	}
 	shape, err := weightShape(w)
 	if err != nil {
-		return err
+		return 0, err
 	}
 	if !slices.Equal(shape, w.Shape) {
-		return fmt.Errorf("weight %v: states the shape %v, computes %v", w, w.Shape, shape)
+		return 0, fmt.Errorf("weight %s: states the shape %v, computes %v", w.Op, w.Shape, shape)
 	}
-	for _, d := range shape {
-		if d < 0 {
-			return fmt.Errorf("weight %v: the shape %v is negative", w, shape)
-		}
-	}
-	return nil
+	c.sizes[w] = size
+	return size, nil
 }
 
 // AttrWeights lists the weights of an operation's attributes, none of them nil.
