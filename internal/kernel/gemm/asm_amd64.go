@@ -45,14 +45,24 @@ func setOf(tier sys.Tier, t quant.Type) *kernelSet {
 	return nil
 }
 
-// panel computes rows [from, to) for panel p; see Matrix.mulPanel.
+// panel computes rows [from, to) for panel p; see Matrix.mulPanel. What does not
+// fill a wide tile goes straight from the packed panel: the bits are the same.
 func (ks *kernelSet) panel(w *Matrix, dst []float32, stride int, a *Acts, from, to, p int, s *Scratch) {
 	g := &s.args
-	g.actStride, g.slice, g.work = a.stride, unsafe.Pointer(s.slice), unsafe.Pointer(&s.work[0])
+	g.actStride, g.dstStride, g.work = a.stride, stride*4, unsafe.Pointer(&s.work[0])
+	wide := 0
 	if to-from >= ks.wideFrom {
-		ks.wideRows(w, dst, stride, a, from, to, p, s)
-		return
+		wide = (to - from) / ks.tile * ks.tile
+		ks.wideRows(w, dst, stride, a, from, from+wide, p, s)
 	}
+	if from+wide < to {
+		ks.fewRows(w, dst[wide*stride:], stride, a, from+wide, to, p, s)
+	}
+}
+
+// fewRows multiplies up to 4 rows at a time with the packed panel.
+func (ks *kernelSet) fewRows(w *Matrix, dst []float32, stride int, a *Acts, from, to, p int, s *Scratch) {
+	g := &s.args
 	ks.pointTo(g, w, p, 0)
 	g.n = w.blocks
 	if w.form.class == classFloat {
@@ -60,7 +70,7 @@ func (ks *kernelSet) panel(w *Matrix, dst []float32, stride int, a *Acts, from, 
 	}
 	for m := from; m < to; {
 		g.acts = unsafe.Pointer(&a.buf[m*a.stride])
-		g.dst, g.dstStride = unsafe.Pointer(&dst[(m-from)*stride]), stride*4
+		g.dst = unsafe.Pointer(&dst[(m-from)*stride])
 		switch left := to - m; {
 		case left >= 4:
 			ks.four.call(g)
@@ -68,7 +78,9 @@ func (ks *kernelSet) panel(w *Matrix, dst []float32, stride int, a *Acts, from, 
 		case left == 3: // the fourth row is computed for nothing
 			g.dst, g.dstStride = unsafe.Pointer(&s.spare[0]), panelRows*4
 			ks.four.call(g)
-			copySpare(dst[(m-from)*stride:], stride, s, 3)
+			for i := range 3 {
+				copy(dst[(m-from+i)*stride:][:panelRows], s.spare[i*panelRows:])
+			}
 			m += 3
 		case left == 2:
 			ks.two.call(g)
@@ -89,36 +101,25 @@ func (ks *kernelSet) pointTo(g *args, w *Matrix, p, b int) {
 	g.plane[3] = unsafe.Add(base, w.plane[3]+b/8*w.form.super)
 }
 
-// copySpare moves rows that were computed in Scratch to their place.
-func copySpare(dst []float32, stride int, s *Scratch, rows int) {
-	for i := range rows {
-		copy(dst[i*stride:][:panelRows], s.spare[i*panelRows:])
-	}
-}
-
-// wideRows unpacks a part of the panel at a time and passes all rows by it. The
-// rows of the incomplete tile are summed up in Scratch.
+// wideRows unpacks a part of the panel at a time and passes all rows, a whole
+// number of tiles, by it.
 func (ks *kernelSet) wideRows(w *Matrix, dst []float32, stride int, a *Acts, from, to, p int, s *Scratch) {
-	full := (to - from) / ks.tile * ks.tile
-	for m := range full {
+	for m := range to - from {
 		clear(dst[m*stride:][:panelRows])
 	}
-	clear(s.spare)
 	if w.form.class == classFloat {
 		for k := 0; k < w.k; k += segment {
 			ks.widen(w, p, k, s)
 			ks.tiles(dst, stride, a, from, to, 4*k, s)
 		}
-	} else {
-		for b := 0; b < w.blocks; b += sliceBlocks {
-			ks.pointTo(&s.args, w, p, b)
-			s.args.n = min(sliceBlocks, w.blocks-b)
-			ks.unpack.call(&s.args)
-			ks.tiles(dst, stride, a, from, to, recordBytes*b, s)
-		}
+		return
 	}
-	if from+full < to {
-		copySpare(dst[full*stride:], stride, s, to-from-full)
+	s.args.slice = unsafe.Pointer(s.slice)
+	for b := 0; b < w.blocks; b += sliceBlocks {
+		ks.pointTo(&s.args, w, p, b)
+		s.args.n = min(sliceBlocks, w.blocks-b)
+		ks.unpack.call(&s.args)
+		ks.tiles(dst, stride, a, from, to, recordBytes*b, s)
 	}
 }
 
@@ -140,20 +141,10 @@ const callRows = 96
 // tiles passes rows [from, to), at the given byte of each, by what is unpacked.
 func (ks *kernelSet) tiles(dst []float32, stride int, a *Acts, from, to, at int, s *Scratch) {
 	g := &s.args
-	g.dstStride = stride * 4
-	m := from
-	for to-m >= ks.tile {
-		n := min(callRows, to-m) / ks.tile
-		g.tiles = n
+	for m := from; m < to; m += callRows {
+		g.tiles = min(callRows, to-m) / ks.tile
 		g.acts = unsafe.Pointer(&a.buf[m*a.stride+at])
 		g.dst = unsafe.Pointer(&dst[(m-from)*stride])
-		ks.wide.call(g)
-		m += n * ks.tile
-	}
-	if m < to {
-		g.tiles, g.dstStride = 1, panelRows*4
-		g.acts = unsafe.Pointer(&a.buf[m*a.stride+at])
-		g.dst = unsafe.Pointer(&s.spare[0])
 		ks.wide.call(g)
 	}
 }

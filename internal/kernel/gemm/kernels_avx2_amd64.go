@@ -186,3 +186,42 @@ func avx2UnpackQ2K(args *byte)
 
 //go:noescape
 func avx2WideSubMin(args *byte)
+
+//go:noescape
+func avx2F32x1(args *byte)
+
+//go:noescape
+func avx2F32x2(args *byte)
+
+//go:noescape
+func avx2F32x4(args *byte)
+
+//go:noescape
+func avx2F16x1(args *byte)
+
+//go:noescape
+func avx2F16x2(args *byte)
+
+//go:noescape
+func avx2F16x4(args *byte)
+
+//go:noescape
+func avx2UnpackF16(args *byte)
+
+//go:noescape
+func avx2BF16x1(args *byte)
+
+//go:noescape
+func avx2BF16x2(args *byte)
+
+//go:noescape
+func avx2BF16x4(args *byte)
+
+//go:noescape
+func avx2UnpackBF16(args *byte)
+
+//go:noescape
+func avx2WideFloat(args *byte)
+
+//go:noescape
+func avx2PrepareInt8(dst *byte, src *float32, blocks int)

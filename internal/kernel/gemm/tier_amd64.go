@@ -2,10 +2,13 @@
 
 package gemm
 
-import "github.com/inferflow/inferflow/quant"
+import (
+	"github.com/inferflow/inferflow/internal/sys"
+	"github.com/inferflow/inferflow/quant"
+)
 
 func avx2Int(one, two, four, unpack, wide kernel) *kernelSet {
-	return &kernelSet{one: one, two: two, four: four, unpack: unpack, wide: wide, tile: 4, wideFrom: 8}
+	return &kernelSet{one: one, two: two, four: four, unpack: unpack, wide: wide, tile: 4, wideFrom: 12}
 }
 
 // avx2Sets are the kernels of the AVX2 tier.
@@ -23,6 +26,17 @@ var avx2Sets = map[quant.Type]*kernelSet{
 	quant.Q3_K:   avx2Int(avx2Q3Kx1, avx2Q3Kx2, avx2Q3Kx4, avx2UnpackQ3K, avx2WideSub4),
 	quant.Q6_K:   avx2Int(avx2Q6Kx1, avx2Q6Kx2, avx2Q6Kx4, avx2UnpackQ6K, avx2WideSub32),
 	quant.Q2_K:   avx2Int(avx2Q2Kx1, avx2Q2Kx2, avx2Q2Kx4, avx2UnpackQ2K, avx2WideSubMin),
+	quant.F32:    {one: avx2F32x1, two: avx2F32x2, four: avx2F32x4, wide: avx2WideFloat, tile: 6, wideFrom: 12},
+	quant.F16:    {one: avx2F16x1, two: avx2F16x2, four: avx2F16x4, unpack: avx2UnpackF16, wide: avx2WideFloat, tile: 6, wideFrom: 18},
+	quant.BF16:   {one: avx2BF16x1, two: avx2BF16x2, four: avx2BF16x4, unpack: avx2UnpackBF16, wide: avx2WideFloat, tile: 6, wideFrom: 18},
 }
 
-func prepareInt8(dst []byte, src []float32) { prepareInt8Go(dst, src) }
+// prepareInt8 writes the records of a row.
+func prepareInt8(dst []byte, src []float32) {
+	if sys.CPUTier() == sys.Generic || len(src) == 0 {
+		prepareInt8Go(dst, src)
+		return
+	}
+	_ = dst[len(src)/granule*recordBytes-1]
+	avx2PrepareInt8(&dst[0], &src[0], len(src)/granule)
+}

@@ -49,21 +49,23 @@ func (c *asm) pointer(args reg.Register, at int) reg.GPVirtual {
 // loop repeats body n > 0 times; n is consumed.
 func (c *asm) loop(n reg.GPVirtual, body func()) {
 	c.labels++
-	label := fmt.Sprintf("loop%d", c.labels)
-	c.Label(label)
+	top := label("loop", c.labels)
+	c.Label(top)
 	body()
 	c.DECQ(n)
-	c.JNZ(operand.LabelRef(label))
+	c.JNZ(operand.LabelRef(top))
 }
 
-// skipUnless jumps over body when the flags say so: jump is the jump's method.
+// skip jumps over body when the jump given takes the flags as true.
 func (c *asm) skip(jump func(operand.Op), body func()) {
 	c.labels++
-	label := fmt.Sprintf("skip%d", c.labels)
-	jump(operand.LabelRef(label))
+	after := label("skip", c.labels)
+	jump(operand.LabelRef(after))
 	body()
-	c.Label(label)
+	c.Label(after)
 }
+
+func label(name string, n int) string { return fmt.Sprint(name, n) }
 
 // value gives the 32-bit pattern of a named constant that repeats; tables are
 // apart.
@@ -74,7 +76,7 @@ var patterns = map[string]uint32{
 	"words12": 12 | 12<<16,
 	"minus4":  0xfffcfffc, "minus8": 0xfff8fff8, "minus12": 0xfff4fff4, "minus16": 0xfff0fff0,
 	"minus32": 0xffe0ffe0, "minus128": 0xff80ff80,
-	"sign32": 0x80000000, "abs": 0x7fffffff, "inf": 0x7f800000, "f127": 0x42fe0000, "leastTop": 0x03aa2425,
+	"sign32": 0x80000000, "abs": 0x7fffffff, "belowInf": 0x7f7fffff, "f127": 0x42fe0000, "leastTop": 0x03aa2425,
 }
 
 // tables are constants of 16 bytes that repeat.

@@ -1,0 +1,281 @@
+package main
+
+import (
+	"github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// segment is the length of a chain of float sums along K; see package gemm.
+const segment = 64
+
+// floatType is a float weight type: bytes of a value, and values of a row that
+// lie together.
+type floatType struct {
+	name  string
+	bytes int
+	group int
+}
+
+var floatTypes = []floatType{{"F32", 4, 1}, {"F16", 2, 1}, {"BF16", 2, 2}}
+
+// floatKernel emits AVX2 kernels of float weights: M rows times a packed panel.
+// Fewer rows work on more segments at once, so that enough chains are under way;
+// the sums of the segments are added in their order.
+type floatKernel struct {
+	*asm
+	floatType
+	m, parts int // rows and segments at once
+	w        reg.GPVirtual
+	rows     rowPointers
+	acc      [4][4][2]reg.VecVirtual // [part][row][half]
+	total    [4][2]reg.VecVirtual
+	work     reg.GPVirtual // totals of 4 rows
+}
+
+func (k *floatKernel) emit(name string) {
+	args := k.begin(name)
+	k.w = k.pointer(args, argPlane)
+	k.rows = k.loadRows(args, argActs, argActStride, k.m)
+	k.work = k.pointer(args, argWork)
+	n := k.pointer(args, argN)
+	k.eachSum(func(m, h int) {
+		k.total[m][h] = k.YMM()
+		k.VXORPS(k.total[m][h], k.total[m][h], k.total[m][h])
+		k.putTotal(m, h)
+	})
+	if k.parts > 1 {
+		k.whileAtLeast(n, k.parts*segment, func() {
+			k.segments(k.parts, k.count(segment))
+			k.advance(k.w, (k.parts-1)*k.segmentBytes())
+			k.advance(k.rows.base, (k.parts-1)*segment*4)
+		})
+	}
+	k.whileAtLeast(n, segment, func() { k.segments(1, k.count(segment)) })
+	k.TESTQ(n, n)
+	k.skip(k.JZ, func() { k.rest(n) })
+	dst := k.loadRows(args, argDst, argDstStride, k.m)
+	k.eachSum(func(m, h int) { k.VMOVUPS(k.getTotal(m, h), dst.at(m, 32*h)) })
+	k.end()
+}
+
+func (k *floatKernel) segmentBytes() int { return segment * 16 * k.bytes }
+
+func (k *floatKernel) eachSum(f func(m, h int)) {
+	for m := range k.m {
+		for h := range 2 {
+			f(m, h)
+		}
+	}
+}
+
+// putTotal and getTotal keep the totals of 4 rows in memory.
+func (k *floatKernel) putTotal(m, h int) {
+	if k.m > 2 {
+		k.VMOVUPS(k.total[m][h], operand.Mem{Base: k.work, Disp: workAcc + 64*m + 32*h})
+	}
+}
+
+func (k *floatKernel) getTotal(m, h int) reg.VecVirtual {
+	if k.m > 2 {
+		k.total[m][h] = k.YMM()
+		k.VMOVUPS(operand.Mem{Base: k.work, Disp: workAcc + 64*m + 32*h}, k.total[m][h])
+	}
+	return k.total[m][h]
+}
+
+// count makes a loop counter for so many values of a row.
+func (k *floatKernel) count(values int) reg.GPVirtual {
+	n := k.GP64()
+	k.MOVQ(operand.U32(uint32(values/k.group)), n)
+	return n
+}
+
+// segments runs so many segments of n groups at once and adds their sums up.
+func (k *floatKernel) segments(parts int, n reg.GPVirtual) {
+	k.clear(parts)
+	k.loop(n, func() {
+		k.prefetch(parts)
+		for i := range k.group {
+			k.step(parts, i)
+		}
+		k.next()
+	})
+	k.addSums(parts)
+}
+
+// rest is the incomplete last segment of n values.
+func (k *floatKernel) rest(n reg.GPVirtual) {
+	k.clear(1)
+	if k.group == 1 {
+		k.loop(n, func() { k.step(1, 0); k.next() })
+	} else {
+		pairs := k.GP64()
+		k.MOVQ(n, pairs)
+		k.SHRQ(operand.Imm(1), pairs)
+		k.skip(k.JZ, func() {
+			k.loop(pairs, func() { k.step(1, 0); k.step(1, 1); k.next() })
+		})
+		k.TESTQ(operand.U32(1), n)
+		k.skip(k.JZ, func() { k.step(1, 0) })
+	}
+	k.addSums(1)
+}
+
+func (k *floatKernel) clear(parts int) {
+	for p := range parts {
+		k.eachSum(func(m, h int) {
+			a := k.YMM()
+			k.VXORPS(a, a, a)
+			k.acc[p][m][h] = a
+		})
+	}
+}
+
+// step multiplies value i of the current group in each part.
+func (k *floatKernel) step(parts, i int) {
+	for p := range parts {
+		w := [2]reg.VecVirtual{k.weight(p, i, 0), k.weight(p, i, 1)}
+		for m := range k.m {
+			x := k.YMM()
+			k.VBROADCASTSS(k.rows.at(m, p*segment*4+4*i), x)
+			for h := range 2 {
+				k.VFMADD231PS(w[h], x, k.acc[p][m][h])
+			}
+		}
+	}
+}
+
+// weight reads value i of a group for 8 rows as floats.
+func (k *floatKernel) weight(part, i, h int) reg.VecVirtual {
+	w := k.YMM()
+	src := operand.Mem{Base: k.w, Disp: part * k.segmentBytes()}
+	switch k.name {
+	case "F32":
+		k.VMOVUPS(src.Offset(32*h), w)
+	case "F16":
+		k.VCVTPH2PS(src.Offset(16*h), w)
+	case "BF16":
+		k.VMOVUPS(src.Offset(32*h), w)
+		if i == 0 {
+			k.VPSLLD(operand.Imm(16), w, w)
+		} else {
+			k.VPAND(k.mem("high16"), w, w)
+		}
+	}
+	return w
+}
+
+func (k *floatKernel) next() {
+	k.advance(k.w, 16*k.bytes*k.group)
+	k.advance(k.rows.base, 4*k.group)
+}
+
+func (k *floatKernel) prefetch(parts int) {
+	for p := range parts {
+		k.PREFETCHT0(operand.Mem{Base: k.w, Disp: p*k.segmentBytes() + parts*k.segmentBytes()})
+	}
+}
+
+func (k *floatKernel) addSums(parts int) {
+	k.eachSum(func(m, h int) {
+		t := k.getTotal(m, h)
+		for p := range parts {
+			k.VADDPS(k.acc[p][m][h], t, t)
+		}
+		k.putTotal(m, h)
+	})
+}
+
+// whileAtLeast repeats body while n ≥ size, and takes size off n each time.
+func (c *asm) whileAtLeast(n reg.GPVirtual, size int, body func()) {
+	c.labels++
+	top, done := label("while", c.labels), label("done", c.labels)
+	c.Label(top)
+	c.CMPQ(n, operand.U32(uint32(size)))
+	c.JLT(operand.LabelRef(done))
+	body()
+	c.SUBQ(operand.U32(uint32(size)), n)
+	c.JMP(operand.LabelRef(top))
+	c.Label(done)
+}
+
+// floatTile is the number of rows of a tile of the wide float kernel.
+const floatTile = 6
+
+// wideFloat emits the kernel that adds one segment of float weights [n][16],
+// times tiles of 6 rows, to the results.
+func (c *asm) wideFloat(name string) {
+	args := c.begin(name)
+	tiles := c.pointer(args, argTiles)
+	x := c.loadRows(args, argActs, argActStride, 4)
+	dst := c.loadRows(args, argDst, argDstStride, 4)
+	five := c.GP64() // 5·stride of activations, then of results
+	c.loop(tiles, func() {
+		w, n, start := c.pointer(args, argSlice), c.pointer(args, argN), c.GP64()
+		c.MOVQ(x.base, start)
+		c.LEAQ(operand.Mem{Base: x.stride, Index: x.stride, Scale: 4}, five)
+		var acc [floatTile][2]reg.VecVirtual
+		for m := range acc {
+			for h := range 2 {
+				acc[m][h] = c.YMM()
+				c.VXORPS(acc[m][h], acc[m][h], acc[m][h])
+			}
+		}
+		c.loop(n, func() {
+			w0, w1 := c.YMM(), c.YMM()
+			c.VMOVUPS(operand.Mem{Base: w}, w0)
+			c.VMOVUPS(operand.Mem{Base: w, Disp: 32}, w1)
+			for m := range acc {
+				v := c.YMM()
+				c.VBROADCASTSS(x.six(m, 0, five), v)
+				c.VFMADD231PS(w0, v, acc[m][0])
+				c.VFMADD231PS(w1, v, acc[m][1])
+			}
+			c.advance(w, 64)
+			c.advance(x.base, 4)
+		})
+		c.LEAQ(operand.Mem{Base: dst.stride, Index: dst.stride, Scale: 4}, five)
+		for m := range acc {
+			for h := range 2 {
+				c.VADDPS(dst.six(m, 32*h, five), acc[m][h], acc[m][h])
+				c.VMOVUPS(acc[m][h], dst.six(m, 32*h, five))
+			}
+		}
+		c.LEAQ(operand.Mem{Base: start, Index: x.triple, Scale: 2}, x.base)
+		c.LEAQ(operand.Mem{Base: dst.base, Index: dst.triple, Scale: 2}, dst.base)
+	})
+	c.end()
+}
+
+// six addresses up to 6 rows.
+func (r rowPointers) six(m, disp int, five reg.GPVirtual) operand.Mem {
+	p := operand.Mem{Base: r.base, Disp: disp}
+	switch m {
+	case 4:
+		return p.Idx(r.stride, 4)
+	case 5:
+		return p.Idx(five, 1)
+	}
+	return r.at(m, disp)
+}
+
+// unpackFloat emits the conversion of n values of 16 rows to float32 [n][16].
+func (k *floatKernel) unpackFloat(name string) {
+	args := k.begin(name)
+	k.w = k.pointer(args, argPlane)
+	dst, n := k.pointer(args, argSlice), k.pointer(args, argN)
+	if k.group == 2 { // a pair whose second value does not exist is zero
+		k.INCQ(n)
+		k.SHRQ(operand.Imm(1), n)
+	}
+	k.loop(n, func() {
+		for i := range k.group {
+			for h := range 2 {
+				k.VMOVUPS(k.weight(0, i, h), operand.Mem{Base: dst, Disp: 64*i + 32*h})
+			}
+		}
+		k.advance(k.w, 16*k.bytes*k.group)
+		k.advance(dst, 64*k.group)
+	})
+	k.end()
+}
