@@ -162,15 +162,21 @@ func (c *Call) check(s *Scratch) {
 // runChunk computes the states at, at+1, … of rows r to r+n over one chunk.
 func (c *Call) runChunk(s *Scratch, chunk, r, n int, st *State, at int) {
 	st.clearRange(at, n)
-	first, end := math.MaxInt, 0
+	begin, end := math.MaxInt, 0 // what any row sees
+	all, most := 0, math.MaxInt  // what every row sees
 	for i := r; i < r+n; i++ {
 		lo, hi := max(int(c.Lo[i]), chunk*Chunk), min(int(c.Hi[i]), (chunk+1)*Chunk)
 		if lo < hi {
-			first, end = min(first, lo), max(end, hi)
+			begin, end = min(begin, lo), max(end, hi)
 		}
+		all, most = max(all, lo), min(most, hi)
 	}
-	for t := first / Tile; t*Tile < end; t++ {
+	for t := begin / Tile; t*Tile < end; t++ {
 		s.keysOf, s.valuesOf = -1, -1
+		if all <= t*Tile && (t+1)*Tile <= most {
+			c.runWhole(s, t, r, n, st, at)
+			continue
+		}
 		for i := r; i < r+n; {
 			if !c.sees(i, t) {
 				i++
@@ -180,7 +186,7 @@ func (c *Call) runChunk(s *Scratch, chunk, r, n int, st *State, at int) {
 			for j < r+n && c.sees(j, t) {
 				j++
 			}
-			c.runTile(s, t, i, j-i, st, at+i-r)
+			c.runPart(s, t, i, j-i, st, at+i-r)
 			i = j
 		}
 	}
@@ -191,29 +197,49 @@ func (c *Call) sees(i, t int) bool {
 	return int(c.Lo[i]) < (t+1)*Tile && int(c.Hi[i]) > t*Tile && c.Lo[i] < c.Hi[i]
 }
 
-// runTile takes tile t into the states at, at+1, … of rows r to r+n, all of which
-// see some of it.
-func (c *Call) runTile(s *Scratch, t, r, n int, st *State, at int) {
+// wholeFrom and wholeTo are the ranges of rows that see a whole tile.
+var wholeFrom, wholeTo = func() (from, to [rowBlock]int32) {
+	for i := range to {
+		to[i] = Tile
+	}
+	return from, to
+}()
+
+// runWhole takes tile t into the states at, at+1, … of rows r to r+n, which see all
+// of it.
+func (c *Call) runWhole(s *Scratch, t, r, n int, st *State, at int) {
+	logits, scale := c.logits(s, t, r, n)
+	s.softmax(logits, scale, wholeFrom[:n], wholeTo[:n], st, at, n)
+	s.weigh(c, t, 0, n, 0, Tile, st, at)
+}
+
+// runPart is runWhole for rows that each see some of the tile.
+func (c *Call) runPart(s *Scratch, t, r, n int, st *State, at int) {
 	for i := range n {
 		s.from[i] = int32(max(int(c.Lo[r+i])-t*Tile, 0))
 		s.to[i] = int32(min(int(c.Hi[r+i])-t*Tile, Tile))
 	}
-	logits := s.logits[:n*Tile]
-	s.scores(c, t, r, n, logits)
-	scale := c.Scale
-	if c.Softcap != 0 || c.Slopes != nil || c.Bias != nil {
-		c.adjust(logits, t, r, n)
-		scale = 1
-	}
-	s.softmax(logits, scale, st, at, n)
+	logits, scale := c.logits(s, t, r, n)
+	s.softmax(logits, scale, s.from[:n], s.to[:n], st, at, n)
 	for i := 0; i < n; {
 		j := i + 1
 		for j < n && s.from[j] == s.from[i] && s.to[j] == s.to[i] {
 			j++
 		}
-		s.weigh(c, t, i, j-i, st, at+i)
+		s.weigh(c, t, i, j-i, int(s.from[i]), int(s.to[i]), st, at+i)
 		i = j
 	}
+}
+
+// logits computes the logits of rows r to r+n with tile t, but for a factor scale.
+func (c *Call) logits(s *Scratch, t, r, n int) (logits []float32, scale float32) {
+	logits = s.logits[:n*Tile]
+	s.scores(c, t, r, n, logits)
+	if c.Softcap == 0 && c.Slopes == nil && c.Bias == nil {
+		return logits, c.Scale
+	}
+	c.adjust(logits, t, r, n)
+	return logits, 1
 }
 
 // State is the running softmax of rows: the maximum M, the sum L of exp(logit - M)
@@ -255,7 +281,7 @@ func (st *State) clearRange(at, n int) {
 type Scratch struct {
 	maxRows, maxDK, maxDV int
 	avx2                  bool
-	logits, alpha         []float32
+	logits, alpha, ref    []float32
 	from, to              []int32
 	keys, values          []float32 // a tile as float32: [dk][16] and [16][stride(dv)]
 	keysOf, valuesOf      int       // the tile they hold, -1 for none
@@ -269,7 +295,7 @@ func NewScratch(maxRows, maxDK, maxDV int) *Scratch {
 	st := StateFloats(n, maxDV)
 	return &Scratch{
 		maxRows: n, maxDK: maxDK, maxDV: maxDV, avx2: useAVX2,
-		logits: make([]float32, n*Tile), alpha: make([]float32, n),
+		logits: make([]float32, n*Tile), alpha: make([]float32, stride(n)), ref: make([]float32, stride(n)),
 		from: make([]int32, n), to: make([]int32, n),
 		keys: make([]float32, maxDK*Tile), values: make([]float32, Tile*stride(maxDV)),
 		part: StateOf(make([]float32, st), n, maxDV), total: StateOf(make([]float32, st), n, maxDV),

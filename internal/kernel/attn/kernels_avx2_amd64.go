@@ -19,10 +19,10 @@ func scoresF16AVX2(out *float32, q *float32, qStride int, k *uint16, dk int, row
 //go:noescape
 func scoresBF16AVX2(out *float32, q *float32, qStride int, k *uint16, dk int, rows int)
 
-// softmaxAVX2 is Scratch.softmax for n rows of 16 logits.
+// softmaxAVX2 is Scratch.softmax for n rows of 16 logits. alpha and ref have room for whole groups of 8 rows.
 //
 //go:noescape
-func softmaxAVX2(logits *float32, m *float32, l *float32, alpha *float32, from *int32, to *int32, scale float32, n int)
+func softmaxAVX2(logits *float32, m *float32, l *float32, alpha *float32, ref *float32, from *int32, to *int32, scale float32, n int)
 
 // weighF32AVX2 computes acc[r] = alpha[r]·acc[r] + Σ p[r][j]·v[j] for rows r of width columns; p's rows are 16 apart.
 //

@@ -1671,139 +1671,179 @@ d1done:
 	SUBQ    $+1, SI
 	JMP     next
 
-// func softmaxAVX2(logits *float32, m *float32, l *float32, alpha *float32, from *int32, to *int32, scale float32, n int)
+// func softmaxAVX2(logits *float32, m *float32, l *float32, alpha *float32, ref *float32, from *int32, to *int32, scale float32, n int)
 // Requires: AVX, AVX2, FMA3, SSE
-TEXT ·softmaxAVX2(SB), NOSPLIT, $0-64
+TEXT ·softmaxAVX2(SB), NOSPLIT, $0-72
 	MOVQ         logits+0(FP), AX
-	MOVQ         m+8(FP), CX
-	MOVQ         l+16(FP), DX
-	MOVQ         alpha+24(FP), BX
-	MOVQ         from+32(FP), SI
-	MOVQ         to+40(FP), DI
-	MOVQ         n+56(FP), R8
-	MOVSS        scale+48(FP), X0
+	MOVQ         from+40(FP), CX
+	MOVQ         to+48(FP), DX
+	MOVQ         ref+32(FP), BX
+	MOVQ         n+64(FP), SI
+	MOVSS        scale+56(FP), X0
 	VBROADCASTSS X0, Y0
 	VMOVUPS      cff800000<>+0(SB), Y1
-	XORQ         R9, R9
+	XORQ         DI, DI
 
-loop:
-	CMPQ         R9, R8
-	JGE          done
-	VPBROADCASTD (SI)(R9*4), Y2
-	VPBROADCASTD (DI)(R9*4), Y3
-	VMOVUPS      (AX), Y4
-	VMULPS       Y0, Y4, Y4
-	VMOVUPS      iotaLow<>+0(SB), Y5
-	VPCMPGTD     Y5, Y3, Y6
-	VPCMPGTD     Y5, Y2, Y5
-	VPANDN       Y6, Y5, Y6
-	VBLENDVPS    Y6, Y4, Y1, Y4
-	VMOVUPS      32(AX), Y5
-	VMULPS       Y0, Y5, Y5
+max:
+	VMULPS       (AX), Y0, Y2
+	VMULPS       32(AX), Y0, Y3
+	MOVL         (DX)(DI*4), R8
+	SUBL         (CX)(DI*4), R8
+	CMPL         R8, $+16
+	JE           whole
+	VPBROADCASTD (CX)(DI*4), Y4
+	VPBROADCASTD (DX)(DI*4), Y5
+	VMOVUPS      iotaLow<>+0(SB), Y6
+	VPCMPGTD     Y6, Y5, Y7
+	VPCMPGTD     Y6, Y4, Y6
+	VPANDN       Y7, Y6, Y7
+	VBLENDVPS    Y7, Y2, Y1, Y2
 	VMOVUPS      iotaHigh<>+0(SB), Y6
-	VPCMPGTD     Y6, Y3, Y3
-	VPCMPGTD     Y6, Y2, Y2
-	VPANDN       Y3, Y2, Y3
-	VBLENDVPS    Y3, Y5, Y1, Y5
-	VMAXPS       Y5, Y4, Y2
-	VEXTRACTF128 $0x01, Y2, X3
-	VMAXPS       X3, X2, X2
-	VMOVHLPS     X2, X2, X3
-	VMAXPS       X3, X2, X2
-	VMOVSHDUP    X2, X3
-	VMAXPS       X3, X2, X2
-	VBROADCASTSS (CX)(R9*4), Y3
-	VMAXSS       X3, X2, X2
-	VMOVSS       X2, (CX)(R9*4)
-	VBROADCASTSS X2, Y2
-	VCMPPS       $0x00, Y1, Y2, Y6
-	VANDNPS      Y2, Y6, Y2
-	VSUBPS       Y2, Y4, Y4
-	VSUBPS       Y2, Y5, Y5
-	VSUBPS       Y2, Y3, Y3
-	VMULPS       c3fb8aa3b<>+0(SB), Y4, Y2
-	VMULPS       c3fb8aa3b<>+0(SB), Y5, Y6
-	VMULPS       c3fb8aa3b<>+0(SB), Y3, Y7
-	VROUNDPS     $0x00, Y2, Y2
-	VROUNDPS     $0x00, Y6, Y6
-	VROUNDPS     $0x00, Y7, Y7
-	VMOVAPS      Y4, Y8
-	VMOVAPS      Y5, Y9
-	VMOVAPS      Y3, Y10
-	VFNMADD231PS c3f318000<>+0(SB), Y2, Y8
-	VFNMADD231PS c3f318000<>+0(SB), Y6, Y9
-	VFNMADD231PS c3f318000<>+0(SB), Y7, Y10
-	VFNMADD231PS cb95e8083<>+0(SB), Y2, Y8
-	VFNMADD231PS cb95e8083<>+0(SB), Y6, Y9
-	VFNMADD231PS cb95e8083<>+0(SB), Y7, Y10
-	VMOVUPS      c39506967<>+0(SB), Y11
-	VMOVUPS      c39506967<>+0(SB), Y12
-	VMOVUPS      c39506967<>+0(SB), Y13
-	VFMADD213PS  c3ab743ce<>+0(SB), Y8, Y11
-	VFMADD213PS  c3ab743ce<>+0(SB), Y9, Y12
-	VFMADD213PS  c3ab743ce<>+0(SB), Y10, Y13
-	VFMADD213PS  c3c088908<>+0(SB), Y8, Y11
-	VFMADD213PS  c3c088908<>+0(SB), Y9, Y12
-	VFMADD213PS  c3c088908<>+0(SB), Y10, Y13
-	VFMADD213PS  c3d2aa9c1<>+0(SB), Y8, Y11
-	VFMADD213PS  c3d2aa9c1<>+0(SB), Y9, Y12
-	VFMADD213PS  c3d2aa9c1<>+0(SB), Y10, Y13
-	VFMADD213PS  c3e2aaaaa<>+0(SB), Y8, Y11
-	VFMADD213PS  c3e2aaaaa<>+0(SB), Y9, Y12
-	VFMADD213PS  c3e2aaaaa<>+0(SB), Y10, Y13
-	VFMADD213PS  c3f000000<>+0(SB), Y8, Y11
-	VFMADD213PS  c3f000000<>+0(SB), Y9, Y12
-	VFMADD213PS  c3f000000<>+0(SB), Y10, Y13
-	VCMPPS       $0x01, cc2aeac4f<>+0(SB), Y4, Y4
-	VCMPPS       $0x01, cc2aeac4f<>+0(SB), Y5, Y5
-	VCMPPS       $0x01, cc2aeac4f<>+0(SB), Y3, Y3
-	VCVTPS2DQ    Y2, Y2
-	VCVTPS2DQ    Y6, Y6
-	VCVTPS2DQ    Y7, Y7
-	VPADDD       c0000007f<>+0(SB), Y2, Y2
-	VPADDD       c0000007f<>+0(SB), Y6, Y6
-	VPADDD       c0000007f<>+0(SB), Y7, Y7
-	VPSLLD       $0x17, Y2, Y2
-	VPSLLD       $0x17, Y6, Y6
-	VPSLLD       $0x17, Y7, Y7
-	VANDNPS      Y2, Y4, Y2
-	VANDNPS      Y6, Y5, Y6
-	VANDNPS      Y7, Y3, Y7
-	VANDNPS      Y8, Y4, Y8
-	VANDNPS      Y9, Y5, Y9
-	VANDNPS      Y10, Y3, Y10
-	VANDNPS      Y11, Y4, Y11
-	VANDNPS      Y12, Y5, Y12
-	VANDNPS      Y13, Y3, Y13
-	VMULPS       Y8, Y8, Y4
-	VMULPS       Y9, Y9, Y5
-	VMULPS       Y10, Y10, Y3
-	VFMADD213PS  Y8, Y4, Y11
-	VFMADD213PS  Y9, Y5, Y12
-	VFMADD213PS  Y10, Y3, Y13
-	VADDPS       c3f800000<>+0(SB), Y11, Y11
-	VADDPS       c3f800000<>+0(SB), Y12, Y12
-	VADDPS       c3f800000<>+0(SB), Y13, Y13
-	VMULPS       Y2, Y11, Y4
-	VMULPS       Y6, Y12, Y5
-	VMULPS       Y7, Y13, Y3
-	VMOVUPS      Y4, (AX)
-	VMOVUPS      Y5, 32(AX)
-	VMOVSS       X3, (BX)(R9*4)
-	VADDPS       Y5, Y4, Y2
-	VEXTRACTF128 $0x01, Y2, X4
-	VADDPS       X4, X2, X2
-	VMOVHLPS     X2, X2, X4
-	VADDPS       X4, X2, X2
-	VMOVSHDUP    X2, X4
-	VADDPS       X4, X2, X2
-	VFMADD231SS  (DX)(R9*4), X3, X2
-	VMOVSS       X2, (DX)(R9*4)
-	ADDQ         $+64, AX
-	INCQ         R9
-	JMP          loop
+	VPCMPGTD     Y6, Y5, Y5
+	VPCMPGTD     Y6, Y4, Y4
+	VPANDN       Y5, Y4, Y5
+	VBLENDVPS    Y5, Y3, Y1, Y3
 
-done:
+whole:
+	VMAXPS       Y3, Y2, Y4
+	VMOVUPS      Y2, (AX)
+	VMOVUPS      Y3, 32(AX)
+	VEXTRACTF128 $0x01, Y4, X2
+	VMAXPS       X2, X4, X3
+	VMOVHLPS     X3, X3, X2
+	VMAXPS       X2, X3, X3
+	VMOVSHDUP    X3, X2
+	VMAXPS       X2, X3, X3
+	VMOVSS       X3, (BX)(DI*4)
+	ADDQ         $+64, AX
+	INCQ         DI
+	CMPQ         DI, SI
+	JL           max
+	MOVQ         m+8(FP), AX
+	MOVQ         alpha+24(FP), CX
+	MOVQ         ref+32(FP), DX
+	MOVQ         n+64(FP), BX
+	LEAQ         tailMask<>+0(SB), SI
+	VMOVUPS      cff800000<>+0(SB), Y1
+
+eight:
+	XORQ DI, DI
+	CMPQ BX, $+8
+	JGE  masked
+	MOVQ $0x00000008, DI
+	SUBQ BX, DI
+
+masked:
+	VMOVUPS      (SI)(DI*4), Y0
+	VMASKMOVPS   (AX), Y0, Y2
+	VMOVUPS      (DX), Y3
+	VMAXPS       Y2, Y3, Y3
+	VMASKMOVPS   Y3, Y0, (AX)
+	VCMPPS       $0x00, Y1, Y3, Y0
+	VANDNPS      Y3, Y0, Y3
+	VMOVUPS      Y3, (DX)
+	VSUBPS       Y3, Y2, Y2
+	VMULPS       c3fb8aa3b<>+0(SB), Y2, Y0
+	VROUNDPS     $0x00, Y0, Y0
+	VMOVAPS      Y2, Y3
+	VFNMADD231PS c3f318000<>+0(SB), Y0, Y3
+	VFNMADD231PS cb95e8083<>+0(SB), Y0, Y3
+	VMOVUPS      c39506967<>+0(SB), Y4
+	VFMADD213PS  c3ab743ce<>+0(SB), Y3, Y4
+	VFMADD213PS  c3c088908<>+0(SB), Y3, Y4
+	VFMADD213PS  c3d2aa9c1<>+0(SB), Y3, Y4
+	VFMADD213PS  c3e2aaaaa<>+0(SB), Y3, Y4
+	VFMADD213PS  c3f000000<>+0(SB), Y3, Y4
+	VCMPPS       $0x01, cc2aeac4f<>+0(SB), Y2, Y2
+	VCVTPS2DQ    Y0, Y0
+	VPADDD       c0000007f<>+0(SB), Y0, Y0
+	VPSLLD       $0x17, Y0, Y0
+	VANDNPS      Y0, Y2, Y0
+	VANDNPS      Y3, Y2, Y3
+	VANDNPS      Y4, Y2, Y4
+	VMULPS       Y3, Y3, Y2
+	VFMADD213PS  Y3, Y2, Y4
+	VADDPS       c3f800000<>+0(SB), Y4, Y4
+	VMULPS       Y0, Y4, Y2
+	VMOVUPS      Y2, (CX)
+	ADDQ         $+32, AX
+	ADDQ         $+32, CX
+	ADDQ         $+32, DX
+	SUBQ         $+8, BX
+	JG           eight
+	MOVQ         logits+0(FP), AX
+	MOVQ         l+16(FP), CX
+	MOVQ         alpha+24(FP), DX
+	MOVQ         ref+32(FP), BX
+	MOVQ         n+64(FP), SI
+	XORQ         DI, DI
+
+row:
+	VBROADCASTSS (BX)(DI*4), Y0
+	VMOVUPS      (AX), Y1
+	VSUBPS       Y0, Y1, Y1
+	VMOVUPS      32(AX), Y2
+	VSUBPS       Y0, Y2, Y2
+	VMULPS       c3fb8aa3b<>+0(SB), Y1, Y0
+	VMULPS       c3fb8aa3b<>+0(SB), Y2, Y3
+	VROUNDPS     $0x00, Y0, Y0
+	VROUNDPS     $0x00, Y3, Y3
+	VMOVAPS      Y1, Y4
+	VMOVAPS      Y2, Y5
+	VFNMADD231PS c3f318000<>+0(SB), Y0, Y4
+	VFNMADD231PS c3f318000<>+0(SB), Y3, Y5
+	VFNMADD231PS cb95e8083<>+0(SB), Y0, Y4
+	VFNMADD231PS cb95e8083<>+0(SB), Y3, Y5
+	VMOVUPS      c39506967<>+0(SB), Y6
+	VMOVUPS      c39506967<>+0(SB), Y7
+	VFMADD213PS  c3ab743ce<>+0(SB), Y4, Y6
+	VFMADD213PS  c3ab743ce<>+0(SB), Y5, Y7
+	VFMADD213PS  c3c088908<>+0(SB), Y4, Y6
+	VFMADD213PS  c3c088908<>+0(SB), Y5, Y7
+	VFMADD213PS  c3d2aa9c1<>+0(SB), Y4, Y6
+	VFMADD213PS  c3d2aa9c1<>+0(SB), Y5, Y7
+	VFMADD213PS  c3e2aaaaa<>+0(SB), Y4, Y6
+	VFMADD213PS  c3e2aaaaa<>+0(SB), Y5, Y7
+	VFMADD213PS  c3f000000<>+0(SB), Y4, Y6
+	VFMADD213PS  c3f000000<>+0(SB), Y5, Y7
+	VCMPPS       $0x01, cc2aeac4f<>+0(SB), Y1, Y1
+	VCMPPS       $0x01, cc2aeac4f<>+0(SB), Y2, Y2
+	VCVTPS2DQ    Y0, Y0
+	VCVTPS2DQ    Y3, Y3
+	VPADDD       c0000007f<>+0(SB), Y0, Y0
+	VPADDD       c0000007f<>+0(SB), Y3, Y3
+	VPSLLD       $0x17, Y0, Y0
+	VPSLLD       $0x17, Y3, Y3
+	VANDNPS      Y0, Y1, Y0
+	VANDNPS      Y3, Y2, Y3
+	VANDNPS      Y4, Y1, Y4
+	VANDNPS      Y5, Y2, Y5
+	VANDNPS      Y6, Y1, Y6
+	VANDNPS      Y7, Y2, Y7
+	VMULPS       Y4, Y4, Y1
+	VMULPS       Y5, Y5, Y2
+	VFMADD213PS  Y4, Y1, Y6
+	VFMADD213PS  Y5, Y2, Y7
+	VADDPS       c3f800000<>+0(SB), Y6, Y6
+	VADDPS       c3f800000<>+0(SB), Y7, Y7
+	VMULPS       Y0, Y6, Y1
+	VMULPS       Y3, Y7, Y2
+	VMOVUPS      Y1, (AX)
+	VMOVUPS      Y2, 32(AX)
+	VADDPS       Y2, Y1, Y0
+	VEXTRACTF128 $0x01, Y0, X1
+	VADDPS       X1, X0, X0
+	VMOVHLPS     X0, X0, X1
+	VADDPS       X1, X0, X0
+	VMOVSHDUP    X0, X1
+	VADDPS       X1, X0, X0
+	VMOVSS       (DX)(DI*4), X1
+	VFMADD231SS  (CX)(DI*4), X1, X0
+	VMOVSS       X0, (CX)(DI*4)
+	ADDQ         $+64, AX
+	INCQ         DI
+	CMPQ         DI, SI
+	JL           row
 	VZEROUPPER
 	RET
 
@@ -1836,6 +1876,24 @@ DATA cff800000<>+20(SB)/4, $0xff800000
 DATA cff800000<>+24(SB)/4, $0xff800000
 DATA cff800000<>+28(SB)/4, $0xff800000
 GLOBL cff800000<>(SB), RODATA|NOPTR, $32
+
+DATA tailMask<>+0(SB)/4, $0xffffffff
+DATA tailMask<>+4(SB)/4, $0xffffffff
+DATA tailMask<>+8(SB)/4, $0xffffffff
+DATA tailMask<>+12(SB)/4, $0xffffffff
+DATA tailMask<>+16(SB)/4, $0xffffffff
+DATA tailMask<>+20(SB)/4, $0xffffffff
+DATA tailMask<>+24(SB)/4, $0xffffffff
+DATA tailMask<>+28(SB)/4, $0xffffffff
+DATA tailMask<>+32(SB)/4, $0x00000000
+DATA tailMask<>+36(SB)/4, $0x00000000
+DATA tailMask<>+40(SB)/4, $0x00000000
+DATA tailMask<>+44(SB)/4, $0x00000000
+DATA tailMask<>+48(SB)/4, $0x00000000
+DATA tailMask<>+52(SB)/4, $0x00000000
+DATA tailMask<>+56(SB)/4, $0x00000000
+DATA tailMask<>+60(SB)/4, $0x00000000
+GLOBL tailMask<>(SB), RODATA|NOPTR, $64
 
 DATA c3fb8aa3b<>+0(SB)/4, $0x3fb8aa3b
 DATA c3fb8aa3b<>+4(SB)/4, $0x3fb8aa3b

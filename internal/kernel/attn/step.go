@@ -12,19 +12,15 @@ var negInf = float32(math.Inf(-1))
 // row does not see get values of no meaning.
 func (s *Scratch) scores(c *Call, t, r, n int, logits []float32) {
 	tile := c.Keys[c.TileK[t-c.FirstTile]:][:KeyTileBytes(c.KeyType, c.DK)]
-	if s.avx2 && (c.KeyType == F32 || n <= directRows && s.keysOf != t) {
-		scoresDirect(c.KeyType, logits, c.Q[r*c.QStride:], c.QStride, tile, c.DK, n)
+	q := c.Q[r*c.QStride:]
+	if s.avx2 {
+		scoresFast(c.KeyType, logits, q, c.QStride, tile, c.DK, n)
 		return
 	}
 	k := s.keys[:c.DK*Tile]
 	if s.keysOf != t {
 		expand(k, tile, c.KeyType)
 		s.keysOf = t
-	}
-	q := c.Q[r*c.QStride:]
-	if s.avx2 {
-		scoresF32AVX2(&logits[0], &q[0], c.QStride, &k[0], c.DK, n)
-		return
 	}
 	for i := range n {
 		scoresRow(logits[i*Tile:][:Tile], q[i*c.QStride:][:c.DK], k)
@@ -70,9 +66,9 @@ func (c *Call) adjust(logits []float32, t, r, n int) {
 // softmax turns the logits of n rows into exp(scale·logit - M), 0 where a row does
 // not see the position, updates M and L of the states and leaves in alpha the factor
 // that Acc is still to be multiplied by.
-func (s *Scratch) softmax(logits []float32, scale float32, st *State, at, n int) {
+func (s *Scratch) softmax(logits []float32, scale float32, from, to []int32, st *State, at, n int) {
 	if s.avx2 {
-		softmaxAVX2(&logits[0], &st.M[at], &st.L[at], &s.alpha[0], &s.from[0], &s.to[0], scale, n)
+		softmaxAVX2(&logits[0], &st.M[at], &st.L[at], &s.alpha[0], &s.ref[0], &from[0], &to[0], scale, n)
 		return
 	}
 	for i := range n {
@@ -80,7 +76,7 @@ func (s *Scratch) softmax(logits []float32, scale float32, st *State, at, n int)
 		top := st.M[at+i]
 		for j, v := range row {
 			v *= scale
-			if j < int(s.from[i]) || j >= int(s.to[i]) {
+			if j < int(from[i]) || j >= int(to[i]) {
 				v = negInf
 			}
 			row[j] = v
@@ -115,35 +111,32 @@ func total(row []float32) float32 {
 	return p[0]
 }
 
-// weigh adds the values of tile t, weighted by the logits' rows i to i+n, which all
-// see the same positions, to the states' Acc.
-func (s *Scratch) weigh(c *Call, t, i, n int, st *State, at int) {
+// weigh adds slots from to to-1 of value tile t, weighted by the logits' rows i to
+// i+n, to the states' Acc.
+func (s *Scratch) weigh(c *Call, t, i, n, from, to int, st *State, at int) {
 	tile := c.Values[c.TileV[t-c.FirstTile]:][:ValueTileBytes(c.ValueType, c.DV)]
-	from, keys := int(s.from[i]), int(s.to[i]-s.from[i])
 	p := s.logits[i*Tile+from:]
 	acc := st.Acc[at*st.Stride:][:n*st.Stride]
-	whole := c.DV%8 == 0
-	if s.avx2 && whole && (c.ValueType == F32 || n <= directRows && s.valuesOf != t) {
-		weighDirect(c.ValueType, acc, st.Stride, p, s.alpha[i:], tile[from*c.DV*c.ValueType.Size():], c.DV, keys, n)
+	wide, row := stride(c.DV), c.DV*c.ValueType.Size()
+	if s.avx2 && wide == c.DV {
+		weighFast(c.ValueType, acc, st.Stride, p, s.alpha[i:], tile[from*row:], wide, to-from, n)
 		return
 	}
-	wide := stride(c.DV)
 	if s.valuesOf != t {
-		// Rows that see less than others may come first, so the tile is expanded as a
-		// whole; what lies at positions not written yet is never added.
+		// Expanded as a whole, for other rows may see more; what lies at positions not
+		// written yet is never added.
 		for j := range Tile {
-			row := tile[j*c.DV*c.ValueType.Size():][:c.DV*c.ValueType.Size()]
-			expand(s.values[j*wide:][:c.DV], row, c.ValueType)
+			expand(s.values[j*wide:][:c.DV], tile[j*row:][:row], c.ValueType)
 		}
 		s.valuesOf = t
 	}
 	v := s.values[from*wide:]
 	if s.avx2 {
-		weighF32AVX2(&acc[0], st.Stride, &p[0], &s.alpha[i], &v[0], wide, wide, keys, n)
+		weighF32AVX2(&acc[0], st.Stride, &p[0], &s.alpha[i], &v[0], wide, wide, to-from, n)
 		return
 	}
 	for k := range n {
-		weighRow(acc[k*st.Stride:][:c.DV], p[k*Tile:][:keys], s.alpha[i+k], v, wide)
+		weighRow(acc[k*st.Stride:][:c.DV], p[k*Tile:][:to-from], s.alpha[i+k], v, wide)
 	}
 }
 

@@ -6,14 +6,10 @@ import "github.com/inferflow/inferflow/internal/sys"
 
 //go:generate go -C ../_gen run ./attn ../attn
 
-// directRows is the most rows for which 16-bit tiles are widened inside the kernels,
-// again for each block of rows; above, a tile is expanded once for all.
-const directRows = 8
-
 func haveAVX2() bool { return sys.CPUTier() >= sys.AVX2 }
 
-// scoresDirect computes n rows of q against a tile in its own type.
-func scoresDirect(t Elem, logits, q []float32, qStride int, tile []byte, dk, n int) {
+// scoresFast computes n rows of q against a tile in its own type.
+func scoresFast(t Elem, logits, q []float32, qStride int, tile []byte, dk, n int) {
 	switch t {
 	case F16:
 		scoresF16AVX2(&logits[0], &q[0], qStride, &halves(tile)[0], dk, n)
@@ -24,8 +20,8 @@ func scoresDirect(t Elem, logits, q []float32, qStride int, tile []byte, dk, n i
 	}
 }
 
-// weighDirect adds the first keys rows of v, values in their own type.
-func weighDirect(t Elem, acc []float32, stride int, p, alpha []float32, v []byte, dv, keys, n int) {
+// weighFast adds the first keys rows of v, values in their own type.
+func weighFast(t Elem, acc []float32, stride int, p, alpha []float32, v []byte, dv, keys, n int) {
 	switch t {
 	case F16:
 		weighF16AVX2(&acc[0], stride, &p[0], &alpha[0], &halves(v)[0], dv, dv, keys, n)
