@@ -41,6 +41,19 @@ func (d *configData) root() *config { return &config{d: d, m: d.data} }
 
 func (d *configData) values() []ConfigValue { return d.list }
 
+// maxPositions reads the length limit under its usual names.
+func (d *configData) maxPositions() int {
+	for _, m := range []*config{d.root(), d.root().sub("text_config")} {
+		for _, k := range []string{"max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "max_sequence_length"} {
+			v, _, ok, err := m.find(k)
+			if n, e := starlark.AsInt32(v); ok && err == nil && e == nil && n > 0 {
+				return n
+			}
+		}
+	}
+	return 0
+}
+
 // record keeps the first reading of a key.
 func (d *configData) record(key string, v starlark.Value, source string) {
 	if _, ok := d.read[key]; ok {

@@ -79,13 +79,16 @@ type Chat struct {
 
 // Traced is the outcome of a trace.
 type Traced struct {
-	Graph    *graph.Graph
-	Config   []ConfigValue // in order of first use
-	Ignored  []string      // stored tensors that are not needed, by rule
-	Unused   []string      // stored tensors that nothing reads (with AllowUnused)
-	Chat     Chat
-	SpecName string
-	Lines    []string // the specification's text by line, for explain and profiles
+	Graph   *graph.Graph
+	Config  []ConfigValue // in order of first use
+	Ignored []string      // stored tensors that are not needed, by rule
+	Unused  []string      // stored tensors that nothing reads (with AllowUnused)
+	Chat    Chat
+	// MaxPositions is the number of positions that the files say the model
+	// takes, 0 if they do not say.
+	MaxPositions int
+	SpecName     string
+	Lines        []string // the specification's text by line, for explain and profiles
 }
 
 // Resolve picks the specification for a model: the one that options name, else

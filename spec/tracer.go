@@ -15,7 +15,7 @@ import (
 // Limits of one trace. They hold for shipped specifications too, where they
 // never bind.
 const (
-	maxSteps    = 100 << 20
+	maxSteps    = 16 << 20
 	maxNodes    = 1 << 20
 	maxProblems = 40
 )
@@ -161,6 +161,7 @@ func (t *tracer) finish() (*Traced, error) {
 			r.Unused = append(r.Unused, name)
 		}
 	}
+	r.MaxPositions = t.config.maxPositions()
 	sort.Strings(r.Ignored)
 	sort.Strings(r.Unused)
 	unused := r.Unused
