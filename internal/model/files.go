@@ -188,3 +188,13 @@ func templateOf(raw []byte) (string, error) {
 	}
 	return "", nil
 }
+
+// OpenTokenizer reads only the tokenizer of the model at path.
+func OpenTokenizer(path string) (*tokenizer.Tokenizer, error) {
+	f, err := openFiles(path)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return f.tokenizer()
+}

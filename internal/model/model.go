@@ -20,6 +20,7 @@ import (
 	"github.com/inferflow/inferflow/internal/program"
 	"github.com/inferflow/inferflow/internal/sys"
 	"github.com/inferflow/inferflow/spec"
+	"github.com/inferflow/inferflow/tensor"
 	"github.com/inferflow/inferflow/tokenizer"
 )
 
@@ -150,6 +151,45 @@ func (m *Model) maxContext() int {
 func (m *Model) TensorBytes() (n int64) {
 	for _, t := range m.files.Tensors() {
 		n += int64(len(t.Data))
+	}
+	return n
+}
+
+// Tensors lists the stored tensors; the slice is the file's own.
+func (m *Model) Tensors() []tensor.View { return m.files.Tensors() }
+
+// Tensor finds a stored tensor by its name in the file.
+func (m *Model) Tensor(name string) (tensor.View, bool) { return m.files.Tensor(name) }
+
+// KVTypes are the types of stored keys and values; they need no Load.
+func (m *Model) KVTypes() (keys, values attn.Elem, err error) {
+	if keys, err = elem(m.o.Keys); err == nil {
+		values, err = elem(m.o.Values)
+	}
+	return keys, values, err
+}
+
+// BlockSize is the bytes of one key/value block of batch.BlockTokens
+// positions; unlike BlockBytes it is known before Load.
+func (m *Model) BlockSize() (int, error) {
+	keys, values, err := m.KVTypes()
+	return cpu.BlockBytes(m.Traced.Graph.Caches, func(int) bool { return true }, keys, values), err
+}
+
+// Reserve asks Load for a context of tokens and a pool of blocks, in place of
+// what the options say. It must precede Load.
+func (m *Model) Reserve(tokens, blocks int) error {
+	size, err := m.BlockSize()
+	m.o.Context, m.o.KVMemory = tokens, int64(blocks)*int64(size)
+	return err
+}
+
+// WeightBytes is the size of the packed weights of all stages, 0 before Load.
+func (m *Model) WeightBytes() (n int64) {
+	for _, s := range m.stages {
+		if w, ok := s.(interface{ WeightBytes() int }); ok {
+			n += int64(w.WeightBytes())
+		}
 	}
 	return n
 }

@@ -1,0 +1,4 @@
+package main
+
+// demoName is the model inside the program.
+const demoName = "demo"

@@ -1,0 +1,145 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/inferflow/inferflow/internal/complete"
+	"github.com/inferflow/inferflow/internal/engine"
+	"github.com/inferflow/inferflow/internal/model"
+	"github.com/inferflow/inferflow/tokenizer"
+)
+
+func perplexityCommand() *cobra.Command {
+	var f modelFlags
+	var file string
+	var ctx, chunks int
+	var asJSON bool
+	c := &cobra.Command{
+		Use:   "perplexity MODEL",
+		Short: "Perplexity of a text",
+		Long: `Perplexity of a text by llama.cpp's convention: the whole text is tokenised at
+once, cut into windows of --ctx tokens that do not overlap, the first token of
+each window is replaced by the beginning-of-text token where the model's
+tokenizer adds one, and only the second half of each window is scored.`,
+		Example: `  inferflow perplexity smollm2 -f wiki.txt --ctx 512 --json`,
+		Args:    argsBetween(1, 1, "one model"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if file == "" || ctx < 4 || chunks < 0 {
+				return usagef("perplexity needs -f FILE, and --ctx of at least 4")
+			}
+			text, err := os.ReadFile(file)
+			if err != nil {
+				return err
+			}
+			o, err := f.options()
+			if err != nil {
+				return err
+			}
+			o.Context, o.Rows = max(f.context, ctx+1), min(512, ctx)
+			m, err := openModel(c.Context(), args[0], o)
+			if err != nil {
+				return err
+			}
+			defer m.Close()
+			p, err := measurePerplexity(m, string(text), ctx, chunks)
+			if err != nil {
+				return err
+			}
+			return p.print(asJSON)
+		},
+	}
+	f.add(c.Flags())
+	c.Flags().StringVarP(&file, "file", "f", "", "text file")
+	c.Flags().IntVar(&ctx, "ctx", 512, "tokens of a window")
+	c.Flags().IntVar(&chunks, "chunks", 0, "windows at most; 0: all")
+	c.Flags().BoolVar(&asJSON, "json", false, "print {ppl, stderr, nll, tokens}")
+	return c
+}
+
+type perplexity struct {
+	PPL    float64 `json:"ppl"`
+	Stderr float64 `json:"stderr"`
+	NLL    float64 `json:"nll"`
+	Tokens int     `json:"tokens"`
+}
+
+func (p perplexity) print(asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(os.Stdout).Encode(p)
+	}
+	_, err := fmt.Printf("perplexity %.4f ± %.4f over %d tokens\n", p.PPL, p.Stderr, p.Tokens)
+	return err
+}
+
+func measurePerplexity(m *model.Model, text string, ctx, chunks int) (perplexity, error) {
+	if m.Tokenizer == nil {
+		return perplexity{}, complete.ErrNoTokenizer
+	}
+	ids := m.Tokenizer.Encode(text, tokenizer.Options{AddSpecial: true})
+	windows := len(ids) / ctx
+	if windows == 0 {
+		return perplexity{}, fmt.Errorf("the text has %d tokens; a window takes %d (--ctx)", len(ids), ctx)
+	}
+	if chunks > 0 {
+		windows = min(windows, chunks)
+	}
+	if err := m.Load(); err != nil {
+		return perplexity{}, err
+	}
+	bos, hasBOS := m.Tokenizer.BOS()
+	hasBOS = hasBOS && m.Tokenizer.AddsBOS()
+	var sum, sq float64
+	n := 0
+	last := time.Now()
+	for w := 0; w < windows; w++ {
+		window := append([]int32{}, ids[w*ctx:(w+1)*ctx]...)
+		if hasBOS {
+			window[0] = bos
+		}
+		err := windowNLL(m, window, ctx/2, func(nll float64) {
+			sum, sq, n = sum+nll, sq+nll*nll, n+1
+		})
+		if err != nil {
+			return perplexity{}, fmt.Errorf("window %d: %w", w, err)
+		}
+		if time.Since(last) > 5*time.Second {
+			last = time.Now()
+			fmt.Fprintf(os.Stderr, "window %d of %d: perplexity %.4f\n", w+1, windows, math.Exp(sum/float64(n)))
+		}
+	}
+	mean := sum / float64(n)
+	p := perplexity{PPL: math.Exp(mean), NLL: mean, Tokens: n}
+	if n > 1 {
+		p.Stderr = math.Sqrt(max(0, sq/float64(n)-mean*mean)/float64(n-1)) * p.PPL
+	}
+	return p, nil
+}
+
+// windowNLL scores the tokens that follow positions first … len−2.
+func windowNLL(m *model.Model, ids []int32, first int, score func(float64)) error {
+	for at := 0; at < len(ids); at += m.Limits.Rows {
+		n := min(m.Limits.Rows, len(ids)-at)
+		b := wholeBatch(ids, at, n, len(ids))
+		b.Out = b.Out[:0]
+		for i := max(first, at); i < min(at+n, len(ids)-1); i++ {
+			b.Out = append(b.Out, int32(i-at))
+		}
+		if err := m.Forward(b); err != nil {
+			return err
+		}
+		for i, r := range b.Out {
+			nll := -engine.Logprob(m.Logits(i), ids[at+int(r)+1])
+			if math.IsNaN(nll) || math.IsInf(nll, 0) {
+				return fmt.Errorf("the log-probability of position %d is not finite; %s", at+int(r), m.Diagnose(b))
+			}
+			score(nll)
+		}
+	}
+	return nil
+}

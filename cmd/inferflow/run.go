@@ -1,0 +1,169 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"strings"
+	"syscall"
+
+	"github.com/spf13/cobra"
+
+	"github.com/inferflow/inferflow/chat"
+	"github.com/inferflow/inferflow/internal/complete"
+	"github.com/inferflow/inferflow/internal/engine"
+)
+
+// runFlags are what `run` takes beside model and sampling.
+type runFlags struct {
+	model    modelFlags
+	sampling samplingFlags
+	raw      bool
+	json     bool
+	system   string
+	stats    bool
+	special  bool
+}
+
+func runCommand() *cobra.Command {
+	var f runFlags
+	c := &cobra.Command{
+		Use:   "run [MODEL] PROMPT",
+		Short: "Answer one prompt",
+		Long: `Answers one prompt and ends. MODEL is a name (smollm2), a file (.gguf,
+.safetensors), a folder, hf:owner/repo/file or pypi:package/member; without it
+the small demo model inside this program answers. PROMPT "-" is read from
+standard input.`,
+		Example: `  inferflow run "Once upon a time"
+  inferflow run smollm2 "Why is the sky blue?"
+  inferflow run ./model.gguf "Write a haiku." --temperature 0 -n 64
+  inferflow run ./model.gguf "def fib(n):" --raw --json`,
+		Args: argsBetween(1, 2, "a prompt, or a model and a prompt"),
+		RunE: func(c *cobra.Command, args []string) error {
+			ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			return f.run(ctx, args)
+		},
+	}
+	f.model.add(c.Flags())
+	f.sampling.add(c.Flags())
+	c.Flags().BoolVar(&f.raw, "raw", false, "continue the prompt as plain text, without the chat template")
+	c.Flags().BoolVar(&f.json, "json", false, "print one JSON object: text, prompt_ids, ids, finish, timings")
+	c.Flags().StringVar(&f.system, "system", "", "system message before the prompt")
+	c.Flags().BoolVar(&f.stats, "stats", false, "print tokens per second on standard error")
+	c.Flags().BoolVar(&f.special, "show-special", false, "print special tokens too")
+	return c
+}
+
+func (f *runFlags) run(ctx context.Context, args []string) error {
+	ref, prompt := demoName, args[len(args)-1]
+	if len(args) == 2 {
+		ref = args[0]
+	}
+	if prompt == "-" {
+		b, err := io.ReadAll(os.Stdin)
+		if err != nil {
+			return fmt.Errorf("standard input: %w", err)
+		}
+		prompt = string(b)
+	}
+	o, err := f.model.options()
+	if err != nil {
+		return err
+	}
+	s, err := openService(ctx, ref, o)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	p, err := f.sampling.params(s.Defaults())
+	if err != nil {
+		return err
+	}
+	p.ShowSpecial = f.special
+	ids, err := f.prompt(s, prompt)
+	if err != nil {
+		return err
+	}
+	if len(ids) == 0 {
+		return usagef("the prompt is empty, and this model begins no text by itself")
+	}
+	run, err := s.Start(ctx, ids, p)
+	if err != nil {
+		return err
+	}
+	return f.print(run, ids)
+}
+
+// prompt encodes the prompt: as a conversation where the model has a chat template.
+func (f *runFlags) prompt(s *complete.Service, prompt string) ([]int32, error) {
+	if f.raw || s.Template == nil {
+		if f.system != "" {
+			return nil, usagef("--system needs a chat template: the model has none, or --raw was given")
+		}
+		return s.Text(prompt, f.raw), nil
+	}
+	in := chat.Input{AddGenerationPrompt: true, Messages: []chat.Message{{Role: "user", Content: prompt}}}
+	if f.system != "" {
+		in.Messages = append([]chat.Message{{Role: "system", Content: f.system}}, in.Messages...)
+	}
+	return s.Chat(in)
+}
+
+func (f *runFlags) print(run *complete.Run, ids []int32) error {
+	var show func(string)
+	if !f.json {
+		show = func(t string) { os.Stdout.WriteString(t) }
+	}
+	a, err := run.Collect(show)
+	if err != nil && len(a.IDs) == 0 {
+		return err
+	}
+	if f.json {
+		if err := printAnswer(os.Stdout, ids, a); err != nil {
+			return err
+		}
+	} else if !strings.HasSuffix(a.Text, "\n") {
+		fmt.Println()
+	}
+	if f.stats {
+		t := a.Timings
+		fmt.Fprintf(os.Stderr, "prompt %d tokens, %s; answer %d tokens, %s\n", t.PromptTokens, rate(t.PromptTokens, t.Prefill.Seconds()),
+			t.Tokens, rate(t.Tokens-1, t.Decode.Seconds()))
+	}
+	return err
+}
+
+// printAnswer writes the JSON object that scripts read.
+func printAnswer(w io.Writer, ids []int32, a complete.Answer) error {
+	return json.NewEncoder(w).Encode(struct {
+		Text    string        `json:"text"`
+		Prompt  []int32       `json:"prompt_ids"`
+		IDs     []int32       `json:"ids"`
+		Finish  engine.Finish `json:"finish"`
+		Timings jsonTimings   `json:"timings"`
+	}{a.Text, ids, a.IDs, a.Finish, timingsOf(a.Timings)})
+}
+
+type jsonTimings struct {
+	Prompt          int     `json:"prompt_tokens"`
+	Tokens          int     `json:"tokens"`
+	PrefillSeconds  float64 `json:"prefill_seconds"`
+	DecodeSeconds   float64 `json:"decode_seconds"`
+	PromptPerSecond float64 `json:"prompt_tokens_per_second"`
+	TokensPerSecond float64 `json:"tokens_per_second"`
+}
+
+func timingsOf(t engine.Timings) jsonTimings {
+	j := jsonTimings{Prompt: t.PromptTokens, Tokens: t.Tokens, PrefillSeconds: t.Prefill.Seconds(), DecodeSeconds: t.Decode.Seconds()}
+	if j.PrefillSeconds > 0 {
+		j.PromptPerSecond = float64(t.PromptTokens) / j.PrefillSeconds
+	}
+	if j.DecodeSeconds > 0 && t.Tokens > 1 {
+		j.TokensPerSecond = float64(t.Tokens-1) / j.DecodeSeconds
+	}
+	return j
+}

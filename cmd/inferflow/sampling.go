@@ -1,0 +1,107 @@
+package main
+
+import (
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/inferflow/inferflow/internal/complete"
+	"github.com/inferflow/inferflow/internal/sample"
+)
+
+// samplingFlags are the flags that say how an answer is sampled. Those that
+// are not given leave the model's own defaults.
+type samplingFlags struct {
+	fs    *pflag.FlagSet
+	p     sample.Params
+	max   int
+	stop  []string
+	bias  []string
+	greed bool
+	past  bool
+}
+
+func (f *samplingFlags) add(fs *pflag.FlagSet) {
+	f.fs = fs
+	fs.IntVarP(&f.max, "max-tokens", "n", 0, "tokens of the answer at most (default: what the context holds)")
+	fs.Float64Var(&f.p.Temperature, "temperature", 0, "temperature; 0 takes the likeliest token (default: the model's, else 1)")
+	fs.BoolVar(&f.greed, "greedy", false, "the same as --temperature 0")
+	fs.IntVar(&f.p.TopK, "top-k", 0, "keep the K likeliest tokens; 0: all")
+	fs.Float64Var(&f.p.TopP, "top-p", 1, "keep the likeliest tokens up to this mass")
+	fs.Float64Var(&f.p.MinP, "min-p", 0, "keep tokens at least this times as likely as the likeliest")
+	fs.Float64Var(&f.p.TypicalP, "typical-p", 1, "keep the most typical tokens up to this mass")
+	fs.Float64Var(&f.p.RepetitionPenalty, "repetition-penalty", 1, "divide the logits of tokens seen before")
+	fs.Float64Var(&f.p.PresencePenalty, "presence-penalty", 0, "subtract from the logits of tokens in the answer")
+	fs.Float64Var(&f.p.FrequencyPenalty, "frequency-penalty", 0, "subtract for each time the answer has the token")
+	fs.IntVar(&f.p.PenaltyWindow, "penalty-window", 0, "tokens that the penalties look back; 0: all")
+	fs.Uint64Var(&f.p.Seed, "seed", 0, "seed of the draws (default: a random one)")
+	fs.StringArrayVar(&f.stop, "stop", nil, "end the answer before this text (may be given several times)")
+	fs.StringArrayVar(&f.bias, "logit-bias", nil, "ID=VALUE, added to the logit of a token; -inf forbids it")
+	fs.BoolVar(&f.past, "ignore-end", false, "go on past the model's end tokens")
+}
+
+// params merges the flags over the model's defaults.
+func (f *samplingFlags) params(defaults sample.Params) (complete.Params, error) {
+	p := defaults
+	given := func(name string) bool { return f.fs.Changed(name) }
+	for _, v := range []struct {
+		name     string
+		dst, src *float64
+	}{{"temperature", &p.Temperature, &f.p.Temperature}, {"top-p", &p.TopP, &f.p.TopP}, {"min-p", &p.MinP, &f.p.MinP},
+		{"typical-p", &p.TypicalP, &f.p.TypicalP}, {"repetition-penalty", &p.RepetitionPenalty, &f.p.RepetitionPenalty},
+		{"presence-penalty", &p.PresencePenalty, &f.p.PresencePenalty}, {"frequency-penalty", &p.FrequencyPenalty, &f.p.FrequencyPenalty}} {
+		if given(v.name) {
+			*v.dst = *v.src
+		}
+	}
+	if given("top-k") {
+		p.TopK = f.p.TopK
+	}
+	p.PenaltyWindow = f.p.PenaltyWindow
+	p.Seed = sample.RandomSeed()
+	if given("seed") {
+		p.Seed = f.p.Seed
+	}
+	if f.greed {
+		p.Temperature = 0
+	}
+	if f.max < 0 {
+		return complete.Params{}, usagef("--max-tokens must not be negative")
+	}
+	var err error
+	if p.LogitBias, err = parseBias(f.bias); err != nil {
+		return complete.Params{}, err
+	}
+	if err := p.Validate(); err != nil {
+		return complete.Params{}, usageError{err}
+	}
+	return complete.Params{Sample: p, Max: f.max, Stop: f.stop, IgnoreEnd: f.past}, nil
+}
+
+func parseBias(list []string) (map[int32]float32, error) {
+	var out map[int32]float32
+	for _, s := range list {
+		k, v, ok := strings.Cut(s, "=")
+		id, err1 := strconv.ParseInt(k, 10, 32)
+		x, err2 := strconv.ParseFloat(v, 32)
+		if !ok || err1 != nil || err2 != nil || math.IsNaN(x) {
+			return nil, usagef("--logit-bias %q: want ID=VALUE, such as 42=-5 or 42=-inf", s)
+		}
+		if out == nil {
+			out = map[int32]float32{}
+		}
+		out[int32(id)] = float32(x)
+	}
+	return out, nil
+}
+
+// rate renders tokens per second.
+func rate(tokens int, seconds float64) string {
+	if seconds <= 0 || tokens <= 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%.1f tokens/s", float64(tokens)/seconds)
+}

@@ -1,0 +1,102 @@
+package main
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/inferflow/inferflow/internal/complete"
+	"github.com/inferflow/inferflow/internal/model"
+	"github.com/inferflow/inferflow/internal/pull"
+	"github.com/inferflow/inferflow/tokenizer"
+)
+
+func tokenizeCommand() *cobra.Command {
+	var lines bool
+	c := &cobra.Command{
+		Use:   "tokenize MODEL [TEXT]",
+		Short: "Token ids of a text",
+		Long: `Prints the token ids of TEXT, or of standard input, as a JSON array.
+
+With --jsonl each line of standard input is {"text": …, "special": true|false,
+"parse": true|false} and each line of output the array of its ids. "special"
+adds the tokens of the post-processor (default false); "parse" recognises added
+tokens inside the text (default true).`,
+		Example: `  inferflow tokenize smollm2 "Hello, world"
+  echo '{"text": "Hello", "special": true}' | inferflow tokenize smollm2 --jsonl`,
+		Args: argsBetween(1, 2, "a model and perhaps a text"),
+		RunE: func(c *cobra.Command, args []string) error {
+			path, err := pull.Resolve(c.Context(), args[0], pull.Options{Progress: pull.Terminal(os.Stderr), Note: notice})
+			if err != nil {
+				return err
+			}
+			tok, err := model.OpenTokenizer(path)
+			if err != nil {
+				if errors.Is(err, tokenizer.ErrNoTokenizer) {
+					err = fmt.Errorf("%w: %w", complete.ErrNoTokenizer, err)
+				}
+				return err
+			}
+			w := bufio.NewWriter(os.Stdout)
+			defer w.Flush()
+			if lines {
+				return tokenizeLines(tok, os.Stdin, w)
+			}
+			var text string
+			if len(args) == 2 {
+				text = args[1]
+			} else {
+				b, err := io.ReadAll(os.Stdin)
+				if err != nil {
+					return fmt.Errorf("standard input: %w", err)
+				}
+				text = string(b)
+			}
+			return printIDs(w, tok.Encode(text, tokenizer.Options{AddSpecial: true, ParseSpecial: true}))
+		},
+	}
+	c.Flags().BoolVar(&lines, "jsonl", false, "read and write a JSON value a line")
+	return c
+}
+
+// maxLine bounds a line of JSON.
+const maxLine = 64 << 20
+
+func tokenizeLines(tok *tokenizer.Tokenizer, r io.Reader, w *bufio.Writer) error {
+	sc := bufio.NewScanner(r)
+	sc.Buffer(make([]byte, 64<<10), maxLine)
+	for n := 1; sc.Scan(); n++ {
+		in := struct {
+			Text    *string `json:"text"`
+			Special bool    `json:"special"`
+			Parse   *bool   `json:"parse"`
+		}{}
+		if err := json.Unmarshal(sc.Bytes(), &in); err != nil {
+			return fmt.Errorf("line %d: %w", n, err)
+		}
+		if in.Text == nil {
+			return fmt.Errorf("line %d: no \"text\"", n)
+		}
+		o := tokenizer.Options{AddSpecial: in.Special, ParseSpecial: in.Parse == nil || *in.Parse}
+		if err := printIDs(w, tok.Encode(*in.Text, o)); err != nil {
+			return err
+		}
+		// A reader may wait for each answer before it asks again.
+		if err := w.Flush(); err != nil {
+			return err
+		}
+	}
+	return sc.Err()
+}
+
+func printIDs(w io.Writer, ids []int32) error {
+	if ids == nil {
+		ids = []int32{}
+	}
+	return json.NewEncoder(w).Encode(ids)
+}

@@ -1,0 +1,169 @@
+// Package complete joins text and tokens: it turns messages or text into
+// prompts of ids, gives them to the engine and turns its events back into
+// text, stop strings included. It must never import devices or servers. Read
+// Service first.
+package complete
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/inferflow/inferflow/chat"
+	"github.com/inferflow/inferflow/internal/engine"
+	"github.com/inferflow/inferflow/internal/model"
+	"github.com/inferflow/inferflow/internal/sample"
+	"github.com/inferflow/inferflow/internal/sched"
+	"github.com/inferflow/inferflow/tokenizer"
+)
+
+// Errors that callers tell apart.
+var (
+	ErrNoTokenizer = errors.New("the model's files hold no tokenizer")
+	ErrNoTemplate  = errors.New("the model's files hold no chat template")
+	ErrTemplate    = errors.New("the chat template refused the conversation")
+)
+
+// Service answers text requests with one loaded model. It is safe for
+// concurrent use.
+type Service struct {
+	Model    *model.Model
+	Engine   *engine.Engine
+	Tok      *tokenizer.Tokenizer
+	Template *chat.Template // nil where the model has none
+	Created  time.Time
+}
+
+// New starts an engine on a loaded model and parses its chat template.
+func New(m *model.Model, queue int) (*Service, error) {
+	if m.Tokenizer == nil {
+		return nil, fmt.Errorf("complete: %s: %w", m.Path, ErrNoTokenizer)
+	}
+	s := &Service{Model: m, Tok: m.Tokenizer, Created: time.Now()}
+	if m.Template != "" {
+		t, err := chat.Parse(m.Template, chat.Options{})
+		if err != nil {
+			return nil, fmt.Errorf("complete: %s: chat template: %w", m.Path, err)
+		}
+		s.Template = t
+	}
+	s.Engine = engine.New(m, engine.Options{Queue: queue, Blocks: m.Limits.Blocks,
+		Limits: sched.Limits{Rows: m.Limits.Rows, Seqs: m.Limits.Seqs, Tokens: m.Limits.Tokens}})
+	return s, nil
+}
+
+// Close ends all requests and closes the model.
+func (s *Service) Close() error {
+	s.Engine.Close()
+	return s.Model.Close()
+}
+
+// Defaults are the sampling parameters where a request names none: the
+// model's generation_config, else temperature 1 and no filter.
+func (s *Service) Defaults() sample.Params {
+	p := sample.Defaults()
+	g := s.Model.Generation
+	set := func(dst *float64, v *float64) {
+		if v != nil {
+			*dst = *v
+		}
+	}
+	set(&p.Temperature, g.Temperature)
+	set(&p.TopP, g.TopP)
+	set(&p.MinP, g.MinP)
+	set(&p.TypicalP, g.TypicalP)
+	set(&p.RepetitionPenalty, g.RepetitionPenalty)
+	if g.TopK != nil {
+		p.TopK = *g.TopK
+	}
+	if g.Greedy {
+		p.Temperature = 0
+	}
+	return p
+}
+
+// Text encodes a plain prompt, with the tokens that the tokenizer puts before
+// every text. Special tokens inside the text count only when parse is set.
+func (s *Service) Text(text string, parse bool) []int32 {
+	return s.prefixed(s.Tok.Encode(text, tokenizer.Options{ParseSpecial: parse}))
+}
+
+// prefixed puts the tokenizer's first tokens before ids, unless they begin with them.
+func (s *Service) prefixed(ids []int32) []int32 {
+	pre := s.Tok.Prefix()
+	if len(pre) == 0 || len(ids) >= len(pre) && equal(ids[:len(pre)], pre) {
+		return ids
+	}
+	return append(append([]int32{}, pre...), ids...)
+}
+
+func equal(a, b []int32) bool {
+	for i := range a {
+		if a[i] != b[i] {
+			return false
+		}
+	}
+	return true
+}
+
+// Chat renders a conversation with the model's template and encodes it. What
+// came from the conversation is never parsed for special tokens.
+func (s *Service) Chat(in chat.Input) ([]int32, error) {
+	if s.Template == nil {
+		return nil, fmt.Errorf("complete: %s: %w; use a plain completion (--raw)", s.Model.Name, ErrNoTemplate)
+	}
+	in.BOS, in.EOS = s.special("bos"), s.special("eos")
+	pieces, err := s.Template.Render(in)
+	if err != nil {
+		return nil, fmt.Errorf("complete: %w: %w", ErrTemplate, err)
+	}
+	parts := make([]tokenizer.Piece, len(pieces))
+	for i, p := range pieces {
+		parts[i] = tokenizer.Piece{Text: p.Text, Special: !p.User}
+	}
+	return s.prefixed(s.Tok.EncodePieces(parts, false)), nil
+}
+
+func (s *Service) special(role string) string {
+	if id, ok := s.Tok.Named(role); ok {
+		return s.Tok.Text(id)
+	}
+	return ""
+}
+
+// Params asks for answers.
+type Params struct {
+	Sample         sample.Params
+	Max            int      // tokens at most; 0: what the context holds
+	Stop           []string // strings that end an answer
+	StopTokens     []int32  // further token ids that end an answer
+	IncludeStop    bool     // keep the stop string in the text
+	IgnoreEnd      bool     // go on past the model's end tokens
+	N              int
+	PromptLogprobs bool
+	ShowSpecial    bool // special tokens appear in the text
+}
+
+// Start submits a prompt of ids.
+func (s *Service) Start(ctx context.Context, ids []int32, p Params) (*Run, error) {
+	r := engine.Request{Prompt: ids, Params: p.Sample, Max: p.Max, N: p.N, PromptLogprobs: p.PromptLogprobs, End: p.StopTokens}
+	if !p.IgnoreEnd {
+		r.End = append(append([]int32{}, p.StopTokens...), s.Model.Generation.EndTokens...)
+	}
+	run := &Run{s: s, p: p}
+	for i := 0; i < max(1, p.N); i++ {
+		st, err := sample.NewStopper(p.Stop, nil, p.IncludeStop)
+		if err != nil {
+			return nil, fmt.Errorf("complete: %w", err)
+		}
+		run.choices = append(run.choices, choice{stop: st, dec: s.Tok.ContinueDecoder(!p.ShowSpecial)})
+	}
+	var err error
+	run.ctx, run.cancel = context.WithCancel(ctx)
+	if run.stream, err = s.Engine.Submit(run.ctx, r); err != nil {
+		run.cancel()
+		return nil, err
+	}
+	return run, nil
+}

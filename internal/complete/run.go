@@ -1,0 +1,139 @@
+package complete
+
+import (
+	"context"
+	"errors"
+	"io"
+	"strings"
+
+	"github.com/inferflow/inferflow/internal/engine"
+	"github.com/inferflow/inferflow/internal/sample"
+	"github.com/inferflow/inferflow/tokenizer"
+)
+
+// Chunk is a piece of one answer, or of the prompt's log-probabilities.
+type Chunk struct {
+	Choice  int
+	Prompt  bool
+	Text    string // never half a rune, and nothing that a stop string may yet swallow
+	ID      int32
+	Logprob float32
+	Top     []sample.TokenLogprob
+	Last    bool          // no more chunks of this choice
+	Finish  engine.Finish // with the last chunk
+	Err     error
+}
+
+// Run is a request under way.
+type Run struct {
+	s       *Service
+	p       Params
+	ctx     context.Context
+	cancel  context.CancelFunc
+	stream  *engine.Stream
+	choices []choice
+	over    int
+}
+
+type choice struct {
+	dec  *tokenizer.Decoder
+	stop *sample.Stopper
+	done bool
+}
+
+// Next returns the next chunk, io.EOF after the last.
+func (r *Run) Next() (Chunk, error) {
+	for {
+		if r.over == len(r.choices) {
+			r.cancel()
+			return Chunk{}, io.EOF
+		}
+		ev, err := r.stream.Next(r.ctx)
+		if err != nil {
+			if errors.Is(err, io.EOF) && r.ctx.Err() != nil {
+				err = r.ctx.Err()
+			}
+			return Chunk{}, err
+		}
+		if !r.choices[ev.Choice].done {
+			return r.chunk(ev), nil
+		}
+	}
+}
+
+func (r *Run) chunk(ev engine.Event) Chunk {
+	c := &r.choices[ev.Choice]
+	out := Chunk{Choice: ev.Choice, Prompt: ev.Prompt, ID: ev.ID, Logprob: ev.Logprob, Top: ev.Top, Finish: ev.Finish, Err: ev.Err}
+	if ev.Prompt {
+		out.Text = r.s.Tok.Text(ev.ID)
+		return out
+	}
+	stopped := false
+	if ev.Err == nil && ev.Finish != engine.FinishStop {
+		out.Text, stopped = c.stop.Push(c.dec.Next(ev.ID))
+	}
+	if ev.Finish != engine.FinishNone && !stopped {
+		var tail string
+		tail, stopped = c.stop.Push(c.dec.Flush())
+		out.Text += tail
+		if !stopped {
+			out.Text += c.stop.Flush()
+		}
+	}
+	if stopped {
+		out.Finish = engine.FinishStop
+	}
+	if out.Finish != engine.FinishNone {
+		out.Last, c.done = true, true
+		if r.over++; r.over == len(r.choices) {
+			r.stream.Cancel()
+		}
+	}
+	return out
+}
+
+// Timings of the request so far.
+func (r *Run) Timings() engine.Timings { return r.stream.Timings() }
+
+// Cancel ends the request.
+func (r *Run) Cancel() { r.cancel() }
+
+// Answer collects a whole answer of a single choice.
+type Answer struct {
+	Text    string
+	IDs     []int32
+	Finish  engine.Finish
+	Timings engine.Timings
+}
+
+// Collect reads a run of one choice to its end, passing each text to show.
+func (r *Run) Collect(show func(text string)) (Answer, error) {
+	var a Answer
+	var text strings.Builder
+	for {
+		c, err := r.Next()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err == nil {
+			err = c.Err
+		}
+		if err != nil {
+			a.Text, a.Timings = text.String(), r.Timings()
+			return a, err
+		}
+		if c.Prompt {
+			continue
+		}
+		a.IDs = append(a.IDs, c.ID)
+		text.WriteString(c.Text)
+		if show != nil {
+			show(c.Text)
+		}
+		if c.Last {
+			a.Finish = c.Finish
+		}
+	}
+	a.Text, a.Timings = text.String(), r.Timings()
+	return a, nil
+}
