@@ -55,12 +55,14 @@ func NewActs(maxRows, maxK int) *Acts {
 	return &Acts{buf: alignedBytes((maxRows + spareRows) * perRow)}
 }
 
-// rowStride is the number of bytes of a prepared row of k values.
+// rowStride is the number of bytes from row to row of k prepared values: an odd
+// number of cache lines, so that rows do not fall on the same sets of a cache.
 func rowStride(kind Kind, k int) int {
+	bytes := 4 * k
 	if kind == Int8 {
-		return (k + granule - 1) / granule * recordBytes
+		bytes = (k + granule - 1) / granule * recordBytes
 	}
-	return roundUp(4*k, align)
+	return roundUp(bytes, align) | align
 }
 
 // Rows is the number of rows prepared last, K the number of values of each,
