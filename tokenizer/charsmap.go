@@ -95,28 +95,24 @@ type pieceNormalizer struct {
 
 func (n *pieceNormalizer) normalize(text string) string {
 	var b strings.Builder
-	inWord, prefixed := false, false
+	space := n.merge // the last character was a space, so another is dropped
 	for i := 0; i < len(text); {
 		to, w := n.next(text[i:])
 		i += w
-		for j := range len(to) {
-			c := to[j]
-			if c == ' ' {
-				inWord = false
-				if !n.merge {
-					b.WriteString(spaceMark)
-				}
-				continue
-			}
-			if !inWord {
-				inWord = true
-				if n.merge || n.prefix && !prefixed {
-					b.WriteString(spaceMark)
-					prefixed = true
-				}
-			}
-			b.WriteByte(c)
+		for space && strings.HasPrefix(to, " ") {
+			to = to[1:]
 		}
+		if to == "" {
+			continue
+		}
+		if b.Len() == 0 && n.prefix {
+			b.WriteString(spaceMark)
+		}
+		b.WriteString(strings.ReplaceAll(to, " ", spaceMark))
+		space = n.merge && strings.HasSuffix(to, " ")
+	}
+	if n.merge {
+		return strings.TrimRight(b.String(), spaceMark)
 	}
 	return b.String()
 }

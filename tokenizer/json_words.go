@@ -12,6 +12,9 @@ import (
 // wordsGPT2 is the split of the ByteLevel pre-tokenizer.
 const wordsGPT2 = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
 
+// wordsPlain is the Whitespace pre-tokenizer, whose word characters have the two joiners too.
+const wordsPlain = `[\w\x{200c}\x{200d}]+|[^\w\s\x{200c}\x{200d}]+`
+
 // preTokenizer reads the pre-tokenizer. A byte-level vocabulary is kept as raw bytes and so are words on their way to it; where steps follow ByteLevel,
 // they see the byte alphabet, as in the reference, and it is undone behind them.
 func (r *jsonReader) preTokenizer(raw json.RawMessage) error {
@@ -91,7 +94,7 @@ func (s *stepJSON) preTokenizer() (preTokenizer, error) {
 	case "WhitespaceSplit":
 		return &splitter{find: runeFinder(pattern.IsSpace), behavior: behaveRemoved}, nil
 	case "Whitespace":
-		re, err := pattern.Compile(`\w+|[^\w\s]+`)
+		re, err := pattern.Compile(wordsPlain)
 		return patternSplitter(re, behaveRemoved, true), err
 	case "CharDelimiterSplit":
 		return &splitter{find: literalFinder(s.Delimiter), behavior: behaveRemoved}, nil

@@ -132,8 +132,15 @@ func (t *categoryTable) bit(r rune) uint32 {
 // IsSpace reports whether r is white space, as \s does.
 func IsSpace(r rune) bool { return categories().bit(r)&maskSpace != 0 }
 
+// wordRanges are the letters among the symbols (Other_Alphabetic outside M), which \w has too.
+var wordRanges = []runeRange{{0x24b6, 0x24e9}, {0x1f130, 0x1f149}, {0x1f150, 0x1f169}, {0x1f170, 0x1f189}}
+
+func wordSet() *set { return &set{mask: maskWord, ranges: wordRanges} }
+
 // IsWord reports whether r is a word character, as \w does.
-func IsWord(r rune) bool { return categories().bit(r)&maskWord != 0 }
+func IsWord(r rune) bool {
+	return categories().bit(r)&maskWord != 0 || r >= 0x24b6 && wordSet().has(r)
+}
 
 // IsNumber reports whether r is in category N.
 func IsNumber(r rune) bool { return categories().bit(r)&maskN != 0 }
@@ -152,8 +159,8 @@ func IsNonspacingMark(r rune) bool { return categories().bit(r)&(1<<catMn) != 0 
 // IsMark reports whether r is in category M.
 func IsMark(r rune) bool { return categories().bit(r)&maskM != 0 }
 
-// IsOther reports whether r is in category C: control, format, private use, surrogate or unassigned.
-func IsOther(r rune) bool { return categories().bit(r)&maskC != 0 }
+// IsOther reports whether r is a control, a format character, a surrogate or for private use.
+func IsOther(r rune) bool { return categories().bit(r)&(maskC&^(1<<catCn)) != 0 }
 
 // property returns the set that \p{name} stands for: a category or a script.
 func property(name string) (*set, error) {

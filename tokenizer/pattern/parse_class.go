@@ -41,9 +41,9 @@ func (p *parser) escaped() (*set, rune, error) {
 	case 'D':
 		return &set{mask: 1 << catNd, negated: true}, 0, nil
 	case 'w':
-		return &set{mask: maskWord}, 0, nil
+		return wordSet(), 0, nil
 	case 'W':
-		return &set{mask: maskWord, negated: true}, 0, nil
+		return &set{subs: []*set{wordSet()}, negated: true}, 0, nil
 	case 'p', 'P':
 		s, err := p.property()
 		if err == nil && c == 'P' {
