@@ -160,11 +160,11 @@ func (r *runner) all(ctx context.Context, tests []Test) ([]Result, error) {
 	return out, nil
 }
 
-// warm touches the memory of the largest batch that the tests use.
+// warm touches the memory of the largest batch of one prompt in the tests.
 func (r *runner) warm(ctx context.Context, tests []Test) error {
 	n := 1
 	for _, t := range tests {
-		n = max(n, min(r.rows, max(t.Depth, t.Sequences)))
+		n = max(n, min(r.rows, t.Depth))
 		if t.Kind == kindPrefill {
 			n = max(n, min(r.rows, t.N))
 		}
@@ -227,7 +227,8 @@ func (r *runner) prefill(ctx context.Context, t Test) (time.Duration, error) {
 	return time.Since(start), err
 }
 
-// deepen fills the sequences of a decode test up to its depth.
+// deepen fills the sequences of a decode test up to its depth, unless earlier
+// tests left more in the cache.
 func (r *runner) deepen(ctx context.Context, t Test) error {
 	for i := range t.Sequences {
 		if r.c.Progress != nil && t.Depth > 0 {
