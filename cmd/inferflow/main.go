@@ -61,9 +61,15 @@ func rootCommand() *cobra.Command {
 		Args: cobra.ArbitraryArgs,
 	}
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usagef("%w; see inferflow %s --help", err, c.Name())
+		return usagef("%w; see %s --help", err, c.CommandPath())
 	})
-	root.AddCommand(logitsCommand())
+	root.AddCommand(
+		runCommand(),
+		logitsCommand(),
+		tokenizeCommand(),
+		perplexityCommand(),
+		benchCommand(),
+	)
 	return root
 }
 
@@ -71,7 +77,7 @@ func rootCommand() *cobra.Command {
 func argsBetween(lo, hi int, what string) cobra.PositionalArgs {
 	return func(c *cobra.Command, args []string) error {
 		if len(args) < lo || len(args) > hi {
-			return usagef("%s takes %s, got %d arguments; see inferflow %s --help", c.Name(), what, len(args), c.Name())
+			return usagef("%s takes %s, got %d arguments; see %s --help", c.Name(), what, len(args), c.CommandPath())
 		}
 		return nil
 	}
