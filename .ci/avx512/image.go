@@ -1,6 +1,7 @@
 package main
 
 import (
+	"debug/elf"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -49,6 +50,9 @@ func buildImages(o options, dir, cwd string) error {
 	var info kernelInfo
 	if err := json.Unmarshal(text, &info); err != nil {
 		return fmt.Errorf("%s.json: %w", o.kernel, err)
+	}
+	if err := checkStatic(o.program); err != nil {
+		return err
 	}
 	initrd := filepath.Join(dir, "initrd")
 	size, err := writeInitramfs(initrd, o, cwd)
@@ -160,6 +164,25 @@ func rom(entry uint32) []byte {
 	asm(gdt+8, []byte{0xff, 0xff, 0, 0, 0, 0x9b, 0xcf, 0}, // code: flat, 32-bit
 		[]byte{0xff, 0xff, 0, 0, 0, 0x93, 0xcf, 0}) // data
 	return b
+}
+
+// checkStatic refuses a program that the machine, which has no libraries,
+// could not start.
+func checkStatic(program string) error {
+	f, err := elf.Open(program)
+	if err != nil {
+		return fmt.Errorf("%s: not a linux program: %w", program, err)
+	}
+	defer f.Close()
+	if f.Machine != elf.EM_X86_64 {
+		return fmt.Errorf("%s: built for %v, not for amd64", program, f.Machine)
+	}
+	for _, p := range f.Progs {
+		if p.Type == elf.PT_INTERP {
+			return fmt.Errorf("%s: dynamically linked; build it with CGO_ENABLED=0", program)
+		}
+	}
+	return nil
 }
 
 // archive writes a cpio archive of the "newc" form, the kernel's initramfs.
