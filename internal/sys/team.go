@@ -32,7 +32,7 @@ type TeamConfig struct {
 // thread, that run one function together. It is woken once for a whole batch of
 // steps and keeps in step by Barrier; a Run allocates nothing.
 //
-// Set GOMAXPROCS to the team's size + 2: workers keep their processors while they
+// Set GOMAXPROCS to the team's size + 2 before the team is made: workers keep their processors while they
 // spin, and the server's goroutines and the collector need some too. A team larger
 // than GOMAXPROCS or UsableCPUs works, parking at once instead of spinning.
 type Team struct {

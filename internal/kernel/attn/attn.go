@@ -25,7 +25,6 @@ const (
 	// Chunk is the number of absolute positions that share a partial state.
 	Chunk = 512
 
-	chunkTiles = Chunk / Tile
 	// rowBlock is the number of rows that walk the tiles together: their states stay
 	// in the first-level cache for common head sizes.
 	rowBlock = 64

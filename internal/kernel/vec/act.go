@@ -28,6 +28,22 @@ func Sigmoid(dst, x []float32) {
 	}
 }
 
+// SigmoidMul computes dst = sigmoid(gate) · x, an output gate.
+func SigmoidMul(dst, gate, x []float32) {
+	n := len(dst)
+	if n == 0 {
+		return
+	}
+	gate, x = gate[:n], x[:n]
+	if useAVX2 {
+		sigmoidMulAVX2(&dst[0], &gate[0], &x[0], n)
+		return
+	}
+	for i, v := range gate {
+		dst[i] = sigmoid(v) * x[i]
+	}
+}
+
 // Tanh computes dst = tanh(x).
 func Tanh(dst, x []float32) { Softcap(dst, x, 1) }
 
@@ -105,6 +121,20 @@ func GELUTanhMul(dst, gate, up []float32) {
 	}
 	for i, v := range gate {
 		dst[i] = geluTanh(v) * up[i]
+	}
+}
+
+// GELUQuick computes x · sigmoid(1.702x) (Hendrycks and Gimpel 2016, section 2).
+func GELUQuick(dst, x []float32) {
+	if x = x[:len(dst)]; len(x) == 0 {
+		return
+	}
+	if useAVX2 {
+		geluQuickAVX2(&dst[0], &x[0], len(x))
+		return
+	}
+	for i, v := range x {
+		dst[i] = silu(v, 1.702)
 	}
 }
 

@@ -19,6 +19,11 @@ func subAVX2(dst *float32, a *float32, b *float32, n int)
 //go:noescape
 func mulAVX2(dst *float32, a *float32, b *float32, n int)
 
+// divAVX2 computes dst = a / b.
+//
+//go:noescape
+func divAVX2(dst *float32, a *float32, b *float32, n int)
+
 // scaleAVX2 computes dst = s · x.
 //
 //go:noescape
@@ -64,6 +69,11 @@ func geluTanhAVX2(dst *float32, x *float32, n int)
 //go:noescape
 func geluErfAVX2(dst *float32, x *float32, n int)
 
+// geluQuickAVX2 computes dst = geluQuick(x).
+//
+//go:noescape
+func geluQuickAVX2(dst *float32, x *float32, n int)
+
 // reluAVX2 computes dst = relu(x).
 //
 //go:noescape
@@ -88,6 +98,11 @@ func geluTanhMulAVX2(dst *float32, gate *float32, up *float32, n int)
 //
 //go:noescape
 func geluErfMulAVX2(dst *float32, gate *float32, up *float32, n int)
+
+// sigmoidMulAVX2 computes dst = sigmoid(gate) · up.
+//
+//go:noescape
+func sigmoidMulAVX2(dst *float32, gate *float32, up *float32, n int)
 
 // softcapAVX2 computes dst = limit · tanh(inv · x).
 //

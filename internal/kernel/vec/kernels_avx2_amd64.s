@@ -133,6 +133,43 @@ done:
 	VZEROUPPER
 	RET
 
+// func divAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX
+TEXT ·divAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ a+8(FP), CX
+	MOVQ b+16(FP), DX
+	MOVQ n+24(FP), BX
+
+loop:
+	CMPQ    BX, $+8
+	JL      tail
+	VMOVUPS (CX), Y0
+	VMOVUPS (DX), Y1
+	VDIVPS  Y1, Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $+32, AX
+	ADDQ    $+32, CX
+	ADDQ    $+32, DX
+	SUBQ    $+8, BX
+	JMP     loop
+
+tail:
+	TESTQ      BX, BX
+	JZ         done
+	LEAQ       tailMask<>+0(SB), SI
+	MOVQ       $0x00000008, DI
+	SUBQ       BX, DI
+	VMOVUPS    (SI)(DI*4), Y0
+	VMASKMOVPS (CX), Y0, Y1
+	VMASKMOVPS (DX), Y0, Y2
+	VDIVPS     Y2, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
 // func scaleAVX2(dst *float32, x *float32, s float32, n int)
 // Requires: AVX, AVX2, SSE
 TEXT ·scaleAVX2(SB), NOSPLIT, $0-32
@@ -1062,6 +1099,109 @@ DATA c3e906da1<>+24(SB)/4, $0x3e906da1
 DATA c3e906da1<>+28(SB)/4, $0x3e906da1
 GLOBL c3e906da1<>(SB), RODATA|NOPTR, $32
 
+// func geluQuickAVX2(dst *float32, x *float32, n int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·geluQuickAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ n+16(FP), DX
+
+loop:
+	CMPQ         DX, $+8
+	JL           tail
+	VMOVUPS      (CX), Y0
+	VMULPS       c3fd9db23<>+0(SB), Y0, Y1
+	VXORPS       c80000000<>+0(SB), Y1, Y1
+	VMOVUPS      cc2d00000<>+0(SB), Y2
+	VMAXPS       Y1, Y2, Y1
+	VMOVUPS      c42b20000<>+0(SB), Y2
+	VMINPS       Y1, Y2, Y1
+	VMULPS       c3fb8aa3b<>+0(SB), Y1, Y2
+	VROUNDPS     $0x00, Y2, Y2
+	VMOVAPS      Y1, Y1
+	VFNMADD231PS c3f318000<>+0(SB), Y2, Y1
+	VFNMADD231PS cb95e8083<>+0(SB), Y2, Y1
+	VMOVUPS      c39506967<>+0(SB), Y3
+	VFMADD213PS  c3ab743ce<>+0(SB), Y1, Y3
+	VFMADD213PS  c3c088908<>+0(SB), Y1, Y3
+	VFMADD213PS  c3d2aa9c1<>+0(SB), Y1, Y3
+	VFMADD213PS  c3e2aaaaa<>+0(SB), Y1, Y3
+	VFMADD213PS  c3f000000<>+0(SB), Y1, Y3
+	VMULPS       Y1, Y1, Y4
+	VFMADD213PS  Y1, Y4, Y3
+	VADDPS       c3f800000<>+0(SB), Y3, Y3
+	VCVTPS2DQ    Y2, Y2
+	VPSRAD       $0x01, Y2, Y1
+	VPSUBD       Y1, Y2, Y2
+	VPADDD       c0000007f<>+0(SB), Y1, Y1
+	VPSLLD       $0x17, Y1, Y1
+	VMULPS       Y1, Y3, Y3
+	VPADDD       c0000007f<>+0(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y3, Y3
+	VADDPS       c3f800000<>+0(SB), Y3, Y3
+	VDIVPS       Y3, Y0, Y3
+	VMOVUPS      Y3, (AX)
+	ADDQ         $+32, AX
+	ADDQ         $+32, CX
+	SUBQ         $+8, DX
+	JMP          loop
+
+tail:
+	TESTQ        DX, DX
+	JZ           done
+	LEAQ         tailMask<>+0(SB), BX
+	MOVQ         $0x00000008, SI
+	SUBQ         DX, SI
+	VMOVUPS      (BX)(SI*4), Y0
+	VMASKMOVPS   (CX), Y0, Y1
+	VMULPS       c3fd9db23<>+0(SB), Y1, Y2
+	VXORPS       c80000000<>+0(SB), Y2, Y2
+	VMOVUPS      cc2d00000<>+0(SB), Y3
+	VMAXPS       Y2, Y3, Y2
+	VMOVUPS      c42b20000<>+0(SB), Y3
+	VMINPS       Y2, Y3, Y2
+	VMULPS       c3fb8aa3b<>+0(SB), Y2, Y3
+	VROUNDPS     $0x00, Y3, Y3
+	VMOVAPS      Y2, Y2
+	VFNMADD231PS c3f318000<>+0(SB), Y3, Y2
+	VFNMADD231PS cb95e8083<>+0(SB), Y3, Y2
+	VMOVUPS      c39506967<>+0(SB), Y4
+	VFMADD213PS  c3ab743ce<>+0(SB), Y2, Y4
+	VFMADD213PS  c3c088908<>+0(SB), Y2, Y4
+	VFMADD213PS  c3d2aa9c1<>+0(SB), Y2, Y4
+	VFMADD213PS  c3e2aaaaa<>+0(SB), Y2, Y4
+	VFMADD213PS  c3f000000<>+0(SB), Y2, Y4
+	VMULPS       Y2, Y2, Y5
+	VFMADD213PS  Y2, Y5, Y4
+	VADDPS       c3f800000<>+0(SB), Y4, Y4
+	VCVTPS2DQ    Y3, Y3
+	VPSRAD       $0x01, Y3, Y2
+	VPSUBD       Y2, Y3, Y3
+	VPADDD       c0000007f<>+0(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y4, Y4
+	VPADDD       c0000007f<>+0(SB), Y3, Y3
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y3, Y4, Y4
+	VADDPS       c3f800000<>+0(SB), Y4, Y4
+	VDIVPS       Y4, Y1, Y4
+	VMASKMOVPS   Y4, Y0, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+DATA c3fd9db23<>+0(SB)/4, $0x3fd9db23
+DATA c3fd9db23<>+4(SB)/4, $0x3fd9db23
+DATA c3fd9db23<>+8(SB)/4, $0x3fd9db23
+DATA c3fd9db23<>+12(SB)/4, $0x3fd9db23
+DATA c3fd9db23<>+16(SB)/4, $0x3fd9db23
+DATA c3fd9db23<>+20(SB)/4, $0x3fd9db23
+DATA c3fd9db23<>+24(SB)/4, $0x3fd9db23
+DATA c3fd9db23<>+28(SB)/4, $0x3fd9db23
+GLOBL c3fd9db23<>(SB), RODATA|NOPTR, $32
+
 // func reluAVX2(dst *float32, x *float32, n int)
 // Requires: AVX
 TEXT ·reluAVX2(SB), NOSPLIT, $0-24
@@ -1470,6 +1610,105 @@ tail:
 	VMULPS       Y1, Y6, Y6
 	VMULPS       Y2, Y6, Y6
 	VMASKMOVPS   Y6, Y0, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+// func sigmoidMulAVX2(dst *float32, gate *float32, up *float32, n int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·sigmoidMulAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ gate+8(FP), CX
+	MOVQ up+16(FP), DX
+	MOVQ n+24(FP), BX
+
+loop:
+	CMPQ         BX, $+8
+	JL           tail
+	VMOVUPS      (CX), Y0
+	VMOVUPS      (DX), Y1
+	VMOVUPS      c3f800000<>+0(SB), Y2
+	VXORPS       c80000000<>+0(SB), Y0, Y0
+	VMOVUPS      cc2d00000<>+0(SB), Y3
+	VMAXPS       Y0, Y3, Y0
+	VMOVUPS      c42b20000<>+0(SB), Y3
+	VMINPS       Y0, Y3, Y0
+	VMULPS       c3fb8aa3b<>+0(SB), Y0, Y3
+	VROUNDPS     $0x00, Y3, Y3
+	VMOVAPS      Y0, Y0
+	VFNMADD231PS c3f318000<>+0(SB), Y3, Y0
+	VFNMADD231PS cb95e8083<>+0(SB), Y3, Y0
+	VMOVUPS      c39506967<>+0(SB), Y4
+	VFMADD213PS  c3ab743ce<>+0(SB), Y0, Y4
+	VFMADD213PS  c3c088908<>+0(SB), Y0, Y4
+	VFMADD213PS  c3d2aa9c1<>+0(SB), Y0, Y4
+	VFMADD213PS  c3e2aaaaa<>+0(SB), Y0, Y4
+	VFMADD213PS  c3f000000<>+0(SB), Y0, Y4
+	VMULPS       Y0, Y0, Y5
+	VFMADD213PS  Y0, Y5, Y4
+	VADDPS       c3f800000<>+0(SB), Y4, Y4
+	VCVTPS2DQ    Y3, Y3
+	VPSRAD       $0x01, Y3, Y0
+	VPSUBD       Y0, Y3, Y3
+	VPADDD       c0000007f<>+0(SB), Y0, Y0
+	VPSLLD       $0x17, Y0, Y0
+	VMULPS       Y0, Y4, Y4
+	VPADDD       c0000007f<>+0(SB), Y3, Y3
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y3, Y4, Y4
+	VADDPS       c3f800000<>+0(SB), Y4, Y4
+	VDIVPS       Y4, Y2, Y4
+	VMULPS       Y1, Y4, Y4
+	VMOVUPS      Y4, (AX)
+	ADDQ         $+32, AX
+	ADDQ         $+32, CX
+	ADDQ         $+32, DX
+	SUBQ         $+8, BX
+	JMP          loop
+
+tail:
+	TESTQ        BX, BX
+	JZ           done
+	LEAQ         tailMask<>+0(SB), SI
+	MOVQ         $0x00000008, DI
+	SUBQ         BX, DI
+	VMOVUPS      (SI)(DI*4), Y0
+	VMASKMOVPS   (CX), Y0, Y1
+	VMASKMOVPS   (DX), Y0, Y2
+	VMOVUPS      c3f800000<>+0(SB), Y3
+	VXORPS       c80000000<>+0(SB), Y1, Y1
+	VMOVUPS      cc2d00000<>+0(SB), Y4
+	VMAXPS       Y1, Y4, Y1
+	VMOVUPS      c42b20000<>+0(SB), Y4
+	VMINPS       Y1, Y4, Y1
+	VMULPS       c3fb8aa3b<>+0(SB), Y1, Y4
+	VROUNDPS     $0x00, Y4, Y4
+	VMOVAPS      Y1, Y1
+	VFNMADD231PS c3f318000<>+0(SB), Y4, Y1
+	VFNMADD231PS cb95e8083<>+0(SB), Y4, Y1
+	VMOVUPS      c39506967<>+0(SB), Y5
+	VFMADD213PS  c3ab743ce<>+0(SB), Y1, Y5
+	VFMADD213PS  c3c088908<>+0(SB), Y1, Y5
+	VFMADD213PS  c3d2aa9c1<>+0(SB), Y1, Y5
+	VFMADD213PS  c3e2aaaaa<>+0(SB), Y1, Y5
+	VFMADD213PS  c3f000000<>+0(SB), Y1, Y5
+	VMULPS       Y1, Y1, Y6
+	VFMADD213PS  Y1, Y6, Y5
+	VADDPS       c3f800000<>+0(SB), Y5, Y5
+	VCVTPS2DQ    Y4, Y4
+	VPSRAD       $0x01, Y4, Y1
+	VPSUBD       Y1, Y4, Y4
+	VPADDD       c0000007f<>+0(SB), Y1, Y1
+	VPSLLD       $0x17, Y1, Y1
+	VMULPS       Y1, Y5, Y5
+	VPADDD       c0000007f<>+0(SB), Y4, Y4
+	VPSLLD       $0x17, Y4, Y4
+	VMULPS       Y4, Y5, Y5
+	VADDPS       c3f800000<>+0(SB), Y5, Y5
+	VDIVPS       Y5, Y3, Y5
+	VMULPS       Y2, Y5, Y5
+	VMASKMOVPS   Y5, Y0, (AX)
 
 done:
 	VZEROUPPER

@@ -15,19 +15,27 @@ func Softmax(dst, x []float32) {
 		clear(dst)
 		return
 	}
-	var total float32
-	if useAVX2 {
-		total = expSumAVX2(&dst[0], &x[0], m, n)
-	} else {
-		var p [lanes]float32
-		for i, v := range x {
-			e := exp(v - m)
-			dst[i] = e
-			p[i%lanes] += e
-		}
-		total = tree(&p)
+	Scale(dst, dst, 1/ExpSum(dst, x, m))
+}
+
+// ExpSum computes dst = exp(x - m) and returns its sum in the package's fixed order:
+// one part of a softmax that several threads share.
+func ExpSum(dst, x []float32, m float32) float32 {
+	n := len(dst)
+	if n == 0 {
+		return 0
 	}
-	Scale(dst, dst, 1/total)
+	x = x[:n]
+	if useAVX2 {
+		return expSumAVX2(&dst[0], &x[0], m, n)
+	}
+	var p [lanes]float32
+	for i, v := range x {
+		e := exp(v - m)
+		dst[i] = e
+		p[i%lanes] += e
+	}
+	return tree(&p)
 }
 
 // Max is the largest element, NaN if any is NaN, and -Inf of nothing.

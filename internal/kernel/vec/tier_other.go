@@ -18,6 +18,9 @@ func shiftScaleAVX2(_, _ *float32, _, _ float32, _ int)       {}
 func addAVX2(_, _, _ *float32, _ int)                         {}
 func subAVX2(_, _, _ *float32, _ int)                         {}
 func mulAVX2(_, _, _ *float32, _ int)                         {}
+func divAVX2(_, _, _ *float32, _ int)                         {}
+func sigmoidMulAVX2(_, _, _ *float32, _ int)                  {}
+func geluQuickAVX2(_, _ *float32, _ int)                      {}
 func scaleAVX2(_, _ *float32, _ float32, _ int)               {}
 func axpyAVX2(_, _, _ *float32, _ float32, _ int)             {}
 func expAVX2(_, _ *float32, _ int)                            {}

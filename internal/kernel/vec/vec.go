@@ -176,6 +176,22 @@ func Mul(dst, a, b []float32) {
 	}
 }
 
+// Div computes dst = a / b, element by element.
+func Div(dst, a, b []float32) {
+	n := len(dst)
+	if n == 0 {
+		return
+	}
+	a, b = a[:n], b[:n]
+	if useAVX2 {
+		divAVX2(&dst[0], &a[0], &b[0], n)
+		return
+	}
+	for i := range dst {
+		dst[i] = a[i] / b[i]
+	}
+}
+
 // Scale computes dst = s · x.
 func Scale(dst, x []float32, s float32) {
 	n := len(dst)

@@ -9,6 +9,8 @@ func arithmetic(g *gen) {
 		func(_, in []vecr) vecr { g.VSUBPS(in[1], in[0], in[0]); return in[0] })
 	g.each("mulAVX2", "mulAVX2 computes dst = a · b.", "func(dst, a, b *float32, n int)", ab, nil,
 		func(_, in []vecr) vecr { g.VMULPS(in[1], in[0], in[0]); return in[0] })
+	g.each("divAVX2", "divAVX2 computes dst = a / b.", "func(dst, a, b *float32, n int)", ab, nil,
+		func(_, in []vecr) vecr { g.VDIVPS(in[1], in[0], in[0]); return in[0] })
 	g.each("scaleAVX2", "scaleAVX2 computes dst = s · x.", "func(dst, x *float32, s float32, n int)",
 		[]string{"dst", "x"}, []string{"s"},
 		func(s, in []vecr) vecr { g.VMULPS(s[0], in[0], in[0]); return in[0] })
@@ -37,7 +39,7 @@ func activations(g *gen) {
 		body func(x vecr) vecr
 	}{
 		{"exp", g.exp}, {"sigmoid", g.sigmoid}, {"silu", func(x vecr) vecr { return g.logistic(x, x) }},
-		{"geluTanh", g.geluTanh}, {"geluErf", g.geluErf}, {"relu", g.relu},
+		{"geluTanh", g.geluTanh}, {"geluErf", g.geluErf}, {"geluQuick", g.geluQuick}, {"relu", g.relu},
 		{"relu2", func(x vecr) vecr { y := g.relu(x); g.VMULPS(y, y, y); return y }},
 	} {
 		g.each(f.name+"AVX2", f.name+"AVX2 computes dst = "+f.name+"(x).", "func(dst, x *float32, n int)",
@@ -48,6 +50,7 @@ func activations(g *gen) {
 		body func(x vecr) vecr
 	}{
 		{"silu", func(x vecr) vecr { return g.logistic(x, x) }}, {"geluTanh", g.geluTanh}, {"geluErf", g.geluErf},
+		{"sigmoid", g.sigmoid},
 	} {
 		g.each(f.name+"MulAVX2", f.name+"MulAVX2 computes dst = "+f.name+"(gate) · up.",
 			"func(dst, gate, up *float32, n int)", []string{"dst", "gate", "up"}, nil,

@@ -100,6 +100,12 @@ func (g *gen) geluTanh(x vecr) vecr {
 	return g.logistic(x, u)
 }
 
+func (g *gen) geluQuick(x vecr) vecr {
+	u := g.YMM()
+	g.VMULPS(g.f(1.702), x, u)
+	return g.logistic(x, u)
+}
+
 func (g *gen) geluErf(x vecr) vecr {
 	z := g.abs(x)
 	g.VMULPS(g.f(1/math.Sqrt2), z, z)
