@@ -169,12 +169,16 @@ func (l *logicExpr) eval(r *run, sc *scope) (Value, error) {
 }
 
 func (c *concatExpr) eval(r *run, sc *scope) (Value, error) {
-	var b strBuilder
-	for _, x := range c.parts {
-		v, err := r.eval(x, sc)
-		if err != nil {
+	// all are evaluated before any is printed: a later part may change a list
+	vals := make([]Value, len(c.parts))
+	for i, x := range c.parts {
+		var err error
+		if vals[i], err = r.eval(x, sc); err != nil {
 			return nil, err
 		}
+	}
+	var b strBuilder
+	for _, v := range vals {
 		s, err := r.str(v)
 		if err != nil {
 			return nil, err

@@ -16,10 +16,12 @@ type fieldFormatter struct {
 	r    *run
 	a    *args
 	auto int
+	// fields are numbered either all by hand or all in order
+	manual bool
 }
 
 func (f *fieldFormatter) expand(s Str, depth int) (Str, error) {
-	if depth > 1 {
+	if depth > 2 {
 		return Str{}, errorf("format: fields nested too deep")
 	}
 	var b strBuilder
@@ -101,8 +103,10 @@ func (f *fieldFormatter) field(s Str, depth int) (Str, error) {
 	if err != nil {
 		return Str{}, err
 	}
-	if spec, err = f.expand(spec, depth+1); err != nil {
-		return Str{}, err
+	if strings.ContainsAny(spec.s, "{}") {
+		if spec, err = f.expand(spec, depth+1); err != nil {
+			return Str{}, err
+		}
 	}
 	if spec.s == "" {
 		return f.r.str(v)
@@ -152,7 +156,7 @@ func (f *fieldFormatter) argument(name string) (Value, error) {
 	if name == "" {
 		f.auto++
 	} else if n, err := strconv.Atoi(name); err == nil {
-		i = n
+		i, f.manual = n, true
 	} else {
 		for k, n := range f.a.names {
 			if n == name {
@@ -160,6 +164,9 @@ func (f *fieldFormatter) argument(name string) (Value, error) {
 			}
 		}
 		return nil, errorf("format: there is no argument %q", name)
+	}
+	if f.manual && f.auto > 0 {
+		return nil, errorf("format: fields with and without numbers")
 	}
 	if i < 0 || i >= len(f.a.pos) {
 		return nil, errorf("format: there is no argument %d", i)

@@ -209,7 +209,7 @@ func (s Str) fields(n int) []Str {
 			return out
 		}
 		if n >= 0 && len(out) == n {
-			return append(out, s.slice(at, len(s.s)).strip(nil, false, true))
+			return append(out, s.slice(at, len(s.s)))
 		}
 		end := len(s.s)
 		if k := strings.IndexFunc(s.s[at:], isSpace); k >= 0 {
@@ -226,7 +226,7 @@ func (s Str) rfields(n int) []Str {
 	s = s.strip(nil, false, true)
 	for len(s.s) > 0 {
 		if n >= 0 && len(rev) == n {
-			rev = append(rev, s.strip(nil, true, false))
+			rev = append(rev, s)
 			break
 		}
 		cut := strings.LastIndexFunc(s.s, isSpace)
