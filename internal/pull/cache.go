@@ -11,14 +11,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"slices"
-	"strings"
 	"time"
 )
 
 // The cache:
 //
 //	models/names/NAME/FILE     and models/hf/…, models/pypi/…, models/url/…
+//	models/hfrepo/…            folders of repositories, by commit
 //	models/…/FILE.stamp        what is known of FILE: a stamp as JSON
 //	models/…/FILE.partial      a download under way, and FILE.partial.json
 //	wheels/                    wheels being fetched and unpacked
@@ -40,17 +39,6 @@ type stamp struct {
 	Source  string    `json:"source"`
 	License string    `json:"license,omitempty"`
 	Fetched time.Time `json:"fetched"`
-}
-
-// Entry is a model in the cache.
-type Entry struct {
-	Ref     string // what it was fetched by
-	Path    string
-	Size    int64 // bytes
-	SHA256  string
-	Source  string
-	License string // "" if unknown
-	Fetched time.Time
 }
 
 func (p *puller) path(t target) string {
@@ -232,82 +220,4 @@ func (p *puller) discard(t target, dest string) {
 	os.Remove(dest + partialSuffix)
 	os.Remove(dest + partialSuffix + ".json")
 	os.RemoveAll(p.wheelDir(t))
-}
-
-// List returns the models in the cache, by reference. A cache that does not
-// exist is empty.
-func List(o Options) ([]Entry, error) {
-	p, err := newPuller(o)
-	if err != nil {
-		return nil, err
-	}
-	var entries []Entry
-	root := filepath.Join(p.Cache, modelsDir)
-	err = filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
-		if errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		dest, ok := strings.CutSuffix(path, stampSuffix)
-		if !ok || d.IsDir() {
-			return nil
-		}
-		s, ok := readStamp(dest)
-		if st, err := os.Stat(dest); ok && err == nil {
-			entries = append(entries, Entry{s.Ref, dest, st.Size(), s.SHA256, s.Source, s.License, s.Fetched})
-		}
-		return nil
-	})
-	if err != nil {
-		return nil, fmt.Errorf("pull: reading the cache: %w", err)
-	}
-	slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(a.Ref+"\x00"+a.Path, b.Ref+"\x00"+b.Path) })
-	return entries, nil
-}
-
-// Remove deletes a model from the cache, with whatever a broken-off download
-// left of it. It never touches a file outside the cache. The error wraps
-// ErrNotFound if there was nothing.
-func Remove(ctx context.Context, ref string, o Options) error {
-	p, err := newPuller(o)
-	if err != nil {
-		return err
-	}
-	t, ok, err := parse(ref)
-	if err != nil {
-		return err
-	}
-	if m, known := lookup(ref); !ok && known {
-		if t, err = m.target(); err != nil {
-			return err
-		}
-	} else if !ok {
-		return fmt.Errorf("pull: %w: %q is not a model of the cache; `inferflow pull --list` shows them", ErrNotFound, ref)
-	}
-	unlock, err := p.lock(ctx, t)
-	if err != nil {
-		return err
-	}
-	defer unlock()
-	dest, found := p.path(t), false
-	p.discard(t, dest)
-	for _, path := range []string{dest + stampSuffix, dest} {
-		if err := os.Remove(path); err == nil {
-			found = true
-		} else if !errors.Is(err, fs.ErrNotExist) {
-			return storage(err, path, 0)
-		}
-	}
-	if !found {
-		return fmt.Errorf("pull: %w: %s is not in the cache", ErrNotFound, ref)
-	}
-	root := filepath.Join(p.Cache, modelsDir)
-	for dir := filepath.Dir(dest); dir != root && len(dir) > len(root); dir = filepath.Dir(dir) {
-		if os.Remove(dir) != nil {
-			break // not empty
-		}
-	}
-	return nil
 }

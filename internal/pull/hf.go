@@ -28,16 +28,9 @@ type hfInfo struct {
 // fromHF fetches a file with the "resolve" addresses of the Hugging Face Hub
 // (https://huggingface.co/docs/huggingface_hub, file_download).
 func (p *puller) fromHF(ctx context.Context, h hfRef, t target, dest string, more bool) (string, error) {
-	endpoint := strings.TrimRight(p.Getenv("HF_ENDPOINT"), "/")
-	if endpoint == "" {
-		endpoint = hfDefault
-	}
-	if _, err := join(endpoint, "/"); err != nil {
-		return "", fmt.Errorf("HF_ENDPOINT is not an http address")
-	}
-	header := http.Header{}
-	if token := strings.TrimSpace(p.Getenv("HF_TOKEN")); token != "" {
-		header.Set("Authorization", "Bearer "+token)
+	endpoint, header, err := p.hub()
+	if err != nil {
+		return "", err
 	}
 	info, err := p.probe(ctx, endpoint, h, header, more)
 	if err != nil {
@@ -56,6 +49,22 @@ func (p *puller) fromHF(ctx context.Context, h hfRef, t target, dest string, mor
 	r.url = h.address(endpoint)
 	sum, err := p.download(ctx, r, dest)
 	return sum, explainHF(err, endpoint, h, header)
+}
+
+// hub returns the Hub's address and what every request to it carries.
+func (p *puller) hub() (endpoint string, header http.Header, err error) {
+	endpoint = strings.TrimRight(p.Getenv("HF_ENDPOINT"), "/")
+	if endpoint == "" {
+		endpoint = hfDefault
+	}
+	if _, err := join(endpoint, "/"); err != nil {
+		return "", nil, fmt.Errorf("HF_ENDPOINT is not an http address")
+	}
+	header = http.Header{}
+	if token := strings.TrimSpace(p.Getenv("HF_TOKEN")); token != "" {
+		header.Set("Authorization", "Bearer "+token)
+	}
+	return endpoint, header, nil
 }
 
 func (h hfRef) address(endpoint string) string {

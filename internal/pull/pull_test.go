@@ -55,7 +55,9 @@ func TestUnknownNames(t *testing.T) {
 		{"./nothing", ErrNotFound, "nothing"},
 		{"nothing.gguf", ErrNotFound, "nothing.gguf"},
 		{"", ErrReference, "empty"},
-		{"hf:owner/repo", ErrReference, "hf:owner/repo/file.gguf"},
+		{"hf:owner", ErrReference, "hf:owner/repo/file.gguf"},
+		{"hf:owner/repo/", ErrReference, "clean"},
+		{"hf:owner/repo/m-00001-of-99999.gguf", ErrReference, "99999 parts"},
 		{"hf:owner/repo/../../etc/passwd", ErrReference, "clean"},
 		{"hf:owner/repo/x@", ErrReference, "revision"},
 		{"hf:-o/repo/x", ErrReference, "valid name"},
@@ -84,13 +86,12 @@ func TestLocalPath(t *testing.T) {
 
 // hub imitates the Hugging Face Hub: LFS files are redirected to another host.
 type hub struct {
-	file    *fileServer
-	cdn     string
-	token   string
-	sha     string
-	small   bool
-	asked   []string
-	noHeads bool
+	file  *fileServer
+	cdn   string
+	token string
+	sha   string
+	small bool
+	asked []string
 }
 
 func (h *hub) ServeHTTP(w http.ResponseWriter, r *http.Request) {

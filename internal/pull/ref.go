@@ -20,6 +20,7 @@ type target struct {
 	sha256  string // "" if unknown
 	license string
 	sources []source
+	repo    *hfRef // set for a whole repository; then dest, size and sources are not
 }
 
 // key is a short name for dest that is safe anywhere.
@@ -40,7 +41,10 @@ type hfRef struct {
 }
 
 func (r hfRef) String() string {
-	s := "hf:" + r.owner + "/" + r.repo + "/" + r.file
+	s := "hf:" + r.owner + "/" + r.repo
+	if r.file != "" {
+		s += "/" + r.file
+	}
 	if r.rev != "main" {
 		s += "@" + r.rev
 	}
@@ -107,24 +111,30 @@ var hfName = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._-]{0,95}$`)
 
 func parseHF(ref string) (target, error) {
 	bad := func(why string) (target, error) {
-		return target{}, fmt.Errorf("pull: %w: %q: %s; write hf:owner/repo/file.gguf, with @revision at the end if need be", ErrReference, ref, why)
+		return target{}, fmt.Errorf("pull: %w: %q: %s; write hf:owner/repo/file.gguf, or hf:owner/repo for a folder, with @revision at the end if need be", ErrReference, ref, why)
 	}
 	rest, rev := strings.TrimPrefix(ref, "hf:"), "main"
 	if i := strings.LastIndexByte(rest, '@'); i >= 0 {
 		rest, rev = rest[:i], rest[i+1:]
 	}
 	parts := strings.SplitN(rest, "/", 3)
-	if len(parts) < 3 {
-		return bad("it needs an owner, a repository and a file")
+	if len(parts) < 2 {
+		return bad("it needs an owner and a repository")
 	}
-	h := hfRef{parts[0], parts[1], parts[2], rev}
+	h := hfRef{owner: parts[0], repo: parts[1], rev: rev}
+	if len(parts) == 3 {
+		h.file = parts[2]
+	}
 	switch {
 	case !hfName.MatchString(h.owner) || !hfName.MatchString(h.repo):
 		return bad("owner or repository is not a valid name")
-	case !cleanPath(h.file):
+	case len(parts) == 3 && !cleanPath(h.file):
 		return bad("the file is not a clean relative path")
 	case rev == "" || !cleanPath(rev):
 		return bad("the revision is not valid")
+	}
+	if h.file == "" {
+		return target{label: h.String(), repo: &h}, nil
 	}
 	return target{
 		label:   path.Base(h.file),

@@ -45,7 +45,7 @@ func TestValidate(t *testing.T) {
 	if _, err := NewSampler(Defaults(), 0, nil); !errors.Is(err, ErrParams) {
 		t.Errorf("an empty vocabulary: %v", err)
 	}
-	if RandomSeed() == RandomSeed() {
+	if a, b := RandomSeed(), RandomSeed(); a == b {
 		t.Error("two random seeds are the same")
 	}
 }
