@@ -3,7 +3,6 @@ package pull
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -88,16 +87,20 @@ func (p *puller) runPip(ctx context.Context, command []string, part Part, label,
 		return "", ctx.Err()
 	}
 	if err != nil {
-		text := out.text()
-		if strings.Contains(text, "No space left on device") || diskFull(err) {
-			return "", fmt.Errorf("pull: %w: pip was writing to %s: free some space and run the same command again", ErrDiskFull, dir)
-		}
-		if strings.Contains(text, "No matching distribution") {
-			err = errors.Join(ErrNotFound, err)
-		}
-		return "", fmt.Errorf("`%s download %s`: %w: %s", strings.Join(command, " "), requirement, err, text)
+		return "", explainPip(err, out.text(), fmt.Sprintf("%s download %s", strings.Join(command, " "), requirement), dir)
 	}
 	return downloaded(dir, part)
+}
+
+// explainPip makes an error of what pip wrote before it failed.
+func explainPip(err error, text, command, dir string) error {
+	switch {
+	case strings.Contains(text, "No space left on device"):
+		return fmt.Errorf("pull: %w: pip was writing to %s: free some space and run the same command again", ErrDiskFull, dir)
+	case strings.Contains(text, "No matching distribution"):
+		err = fmt.Errorf("%w: %w", ErrNotFound, err)
+	}
+	return fmt.Errorf("`%s`: %w: %s", command, err, text)
 }
 
 // downloaded finds the wheel that pip has put into dir; pip moves it there only

@@ -54,38 +54,7 @@ func pipFiles(getenv func(string) string) []string {
 	if own == os.DevNull {
 		return nil // pip's way of switching all files off
 	}
-	home := getenv("HOME")
-	var global, user []string
-	switch runtime.GOOS {
-	case "windows":
-		home = getenv("USERPROFILE")
-		if d := getenv("ProgramData"); d != "" {
-			global = []string{filepath.Join(d, "pip", "pip.ini")}
-		}
-		user = []string{filepath.Join(home, "pip", "pip.ini"), filepath.Join(getenv("APPDATA"), "pip", "pip.ini")}
-	case "darwin":
-		global = []string{"/Library/Application Support/pip/pip.conf"}
-		support := filepath.Join(home, "Library", "Application Support", "pip")
-		if st, err := os.Stat(support); err != nil || !st.IsDir() {
-			support = filepath.Join(home, ".config", "pip")
-		}
-		user = []string{filepath.Join(home, ".pip", "pip.conf"), filepath.Join(support, "pip.conf")}
-	default:
-		dirs := getenv("XDG_CONFIG_DIRS")
-		if dirs == "" {
-			dirs = "/etc/xdg"
-		}
-		for _, d := range filepath.SplitList(dirs) {
-			global = append(global, filepath.Join(d, "pip", "pip.conf"))
-		}
-		global = append(global, "/etc/pip.conf")
-		config := getenv("XDG_CONFIG_HOME")
-		if config == "" {
-			config = filepath.Join(home, ".config")
-		}
-		user = []string{filepath.Join(home, ".pip", "pip.conf"), filepath.Join(config, "pip", "pip.conf")}
-	}
-	files := global
+	files, user := pipPlaces(getenv)
 	if _, err := os.Stat(own); own == "" || err != nil {
 		files = append(files, user...)
 	}
@@ -96,6 +65,38 @@ func pipFiles(getenv func(string) string) []string {
 		files = append(files, own)
 	}
 	return files
+}
+
+// pipPlaces lists the files for all users and those for this one.
+func pipPlaces(getenv func(string) string) (global, user []string) {
+	home := getenv("HOME")
+	switch runtime.GOOS {
+	case "windows":
+		if d := getenv("ProgramData"); d != "" {
+			global = []string{filepath.Join(d, "pip", "pip.ini")}
+		}
+		user = []string{filepath.Join(getenv("USERPROFILE"), "pip", "pip.ini"), filepath.Join(getenv("APPDATA"), "pip", "pip.ini")}
+		return global, user
+	case "darwin":
+		global = []string{"/Library/Application Support/pip/pip.conf"}
+		support := filepath.Join(home, "Library", "Application Support", "pip")
+		if st, err := os.Stat(support); err != nil || !st.IsDir() {
+			support = filepath.Join(home, ".config", "pip")
+		}
+		return global, []string{filepath.Join(home, ".pip", "pip.conf"), filepath.Join(support, "pip.conf")}
+	}
+	dirs := getenv("XDG_CONFIG_DIRS")
+	if dirs == "" {
+		dirs = "/etc/xdg"
+	}
+	for _, d := range filepath.SplitList(dirs) {
+		global = append(global, filepath.Join(d, "pip", "pip.conf"))
+	}
+	config := getenv("XDG_CONFIG_HOME")
+	if config == "" {
+		config = filepath.Join(home, ".config")
+	}
+	return append(global, "/etc/pip.conf"), []string{filepath.Join(home, ".pip", "pip.conf"), filepath.Join(config, "pip", "pip.conf")}
 }
 
 // parseINI adds the options of a file in the format of Python's configparser:

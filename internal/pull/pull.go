@@ -164,7 +164,11 @@ func (p *puller) understand(ref string) (t target, path string, err error) {
 		return target{}, ref, nil
 	}
 	if strings.ContainsAny(ref, `/\`) || filepath.Ext(ref) == ".gguf" || !errors.Is(err, os.ErrNotExist) {
-		return target{}, "", fmt.Errorf("pull: %w: %w", ErrNotFound, err)
+		hint := ""
+		if _, herr := parseHF("hf:" + ref); herr == nil && filepath.IsLocal(ref) {
+			hint = fmt.Sprintf("; if it is on Hugging Face, write hf:%s", ref)
+		}
+		return target{}, "", fmt.Errorf("pull: %w: %w%s", ErrNotFound, err, hint)
 	}
 	return target{}, "", unknown(ref)
 }

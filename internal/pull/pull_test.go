@@ -53,6 +53,7 @@ func TestUnknownNames(t *testing.T) {
 		{"gemma-270m", ErrUnknown, "Did you mean gemma3-270m?"},
 		{"zzzzzzzz", ErrUnknown, "smollm2, gemma3-270m"},
 		{"./nothing", ErrNotFound, "nothing"},
+		{"owner/repo", ErrNotFound, "write hf:owner/repo"},
 		{"nothing.gguf", ErrNotFound, "nothing.gguf"},
 		{"", ErrReference, "empty"},
 		{"hf:owner", ErrReference, "hf:owner/repo/file.gguf"},
