@@ -164,7 +164,7 @@ func doLayers(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tup
 	if err := starlark.UnpackArgs(name, args, kwargs, "n", &n); err != nil {
 		return nil, err
 	}
-	if n < 0 || n > maxNodes {
+	if n < 0 || n > maxLayers {
 		return nil, fmt.Errorf("layers: %d is no number of layers", n)
 	}
 	return &layerRange{t: t, n: n}, nil

@@ -46,7 +46,10 @@ func (d *configData) maxPositions() int {
 	for _, m := range []*config{d.root(), d.root().sub("text_config")} {
 		for _, k := range []string{"max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "max_sequence_length"} {
 			v, _, ok, err := m.find(k)
-			if n, e := starlark.AsInt32(v); ok && err == nil && e == nil && n > 0 {
+			if !ok || err != nil {
+				continue
+			}
+			if n, err := starlark.AsInt32(v); err == nil && n > 0 {
 				return n
 			}
 		}
@@ -155,7 +158,7 @@ func (c *config) first(keys []string, def starlark.Value, nullToo bool) (starlar
 	if def == nil {
 		return nil, nil
 	}
-	line, _ := c.d.t.where()
+	line := c.d.t.line()
 	c.d.record(c.prefix+keys[0], def, "spec default "+line.String())
 	return def, nil
 }

@@ -133,6 +133,11 @@ func fill(alt string, holes, parts []string) string {
 	return alt
 }
 
+// plain says that every tensor stands under its reference name.
+func (n *nameTable) plain() bool {
+	return n.binding == HF && len(n.aliases) == 0 && len(n.prefixes) == 0
+}
+
 // candidates lists the names under which a tensor may stand in the files, the
 // likeliest first. name is the reference's, with or without .weight or .bias,
 // and may have placeholders.

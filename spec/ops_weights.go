@@ -250,7 +250,10 @@ func doStacked(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tu
 	before, after, _ := strings.Cut(pattern, "{e}")
 	for e := range parts {
 		full := before + strconv.Itoa(e) + after
-		w, err := t.weight(full)
+		w, err := t.find(full + ".weight")
+		if w == nil && err == nil {
+			w, err = t.find(full)
+		}
 		if err != nil {
 			return nil, err
 		}

@@ -154,7 +154,7 @@ func ropeSettings(c *config, layerType string, scaled bool, def *starlark.Dict) 
 				k, _ := starlark.AsString(item[0])
 				m[k] = item[1]
 			}
-			line, _ := c.d.t.where()
+			line := c.d.t.line()
 			r.nested = &config{d: c.d, m: m, prefix: "rope_parameters.", source: "spec default " + line.String()}
 			return r
 		}
@@ -220,7 +220,15 @@ func (t *tracer) ropeTable(c *config, a ropeArgs, r ropeConfig) (*graph.RopeTabl
 	if !ok {
 		return nil, fmt.Errorf("rope_table: no scaling %q", kind)
 	}
-	return tab, scale(tab, c, r, theta)
+	if err := scale(tab, c, r, theta); err != nil {
+		return nil, err
+	}
+	for _, f := range append(append([]float64{tab.Factor}, tab.Freq...), tab.LongFreq...) {
+		if math.IsInf(f, 0) || math.IsNaN(f) {
+			return nil, fmt.Errorf("rope_table: the settings of scaling %q give frequencies that are not finite", kind)
+		}
+	}
+	return tab, nil
 }
 
 // ropeDim is the number of rotated components.

@@ -136,3 +136,63 @@ func compare(t *testing.T, path, got string) {
 		t.Errorf("%s differs (run with -update after checking):\n%s", path, got)
 	}
 }
+
+func readJSON(t testing.TB, path string, v any) {
+	t.Helper()
+	raw, err := os.ReadFile(path)
+	if err == nil {
+		err = json.Unmarshal(raw, v)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// manyExperts is the shape of an 80-layer model with 256 experts a layer.
+func manyExperts() *shapeFiles {
+	const layers, experts, h, inner, d = 80, 256, 4096, 1536, 128
+	f := &shapeFiles{binding: HF, tensors: map[string]tensor.View{}, config: map[string]any{
+		"model_type": "qwen3_moe", "num_hidden_layers": layers, "num_experts": experts, "hidden_size": h, "num_attention_heads": 64,
+		"head_dim": d, "moe_intermediate_size": inner, "norm_topk_prob": true,
+	}}
+	add := func(name string, shape ...int) {
+		f.tensors[name] = tensor.View{Name: name, Type: quant.BF16, Shape: shape}
+	}
+	add("model.embed_tokens.weight", 1000, h)
+	add("lm_head.weight", 1000, h)
+	add("model.norm.weight", h)
+	for i := range layers {
+		l := fmt.Sprintf("model.layers.%d.", i)
+		add(l+"input_layernorm.weight", h)
+		add(l+"post_attention_layernorm.weight", h)
+		add(l+"self_attn.q_proj.weight", 64*d, h)
+		add(l+"self_attn.k_proj.weight", 4*d, h)
+		add(l+"self_attn.v_proj.weight", 4*d, h)
+		add(l+"self_attn.o_proj.weight", h, 64*d)
+		add(l+"self_attn.q_norm.weight", d)
+		add(l+"self_attn.k_norm.weight", d)
+		add(l+"mlp.gate.weight", experts, h)
+		for e := range experts {
+			x := fmt.Sprintf("%smlp.experts.%d.", l, e)
+			add(x+"gate_proj.weight", inner, h)
+			add(x+"up_proj.weight", inner, h)
+			add(x+"down_proj.weight", h, inner)
+		}
+	}
+	return f
+}
+
+func BenchmarkTrace(b *testing.B) {
+	for _, c := range []struct {
+		name  string
+		files *shapeFiles
+	}{{"80 layers, 256 experts", manyExperts()}, {"30 layers, GGUF", loadShapes(b, "smollm2.gguf")}} {
+		b.Run(c.name, func(b *testing.B) {
+			for b.Loop() {
+				if _, err := resolveAndTrace(c.files, Options{}); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -17,7 +17,9 @@ import (
 const (
 	maxSteps    = 16 << 20
 	maxNodes    = 1 << 20
-	maxProblems = 40
+	maxLayers   = 1 << 14
+	maxProblems = 40   // listed
+	enough      = 2000 // problems that end a trace
 )
 
 // tracer is the state of one trace; builtins find it by the thread.
@@ -25,12 +27,13 @@ type tracer struct {
 	thread   *starlark.Thread
 	b        *graph.Builder
 	files    Files
+	stored   []string // names of all stored tensors
 	opts     Options
 	config   *configData
 	names    *nameTable
 	weights  map[string]*weightValue // by reference name
 	changes  map[string]starlark.Callable
-	used     map[string]bool
+	used     map[string]bool // stored tensors that something reads
 	perms    map[[2]int][]int // row orders by heads and width
 	ignores  []matcher
 	serves   []servesRule
@@ -89,15 +92,30 @@ func (t *tracer) where() (graph.Line, []graph.Line) {
 	return line, stack
 }
 
+// line is where's first result alone.
+func (t *tracer) line() graph.Line {
+	for i, depth := 0, t.thread.CallStackDepth(); i < depth; i++ {
+		pos := t.thread.CallFrame(i).Pos
+		if pos.Line != 0 && !strings.HasPrefix(pos.Filename(), stdPrefix) {
+			return graph.Line{File: pos.Filename(), Line: int(pos.Line)}
+		}
+	}
+	return graph.Line{}
+}
+
 // complain records a problem at the present line and says what stands there.
 func (t *tracer) complain(format string, args ...any) {
-	line, _ := t.where()
-	t.problems = append(t.problems, problem{line, fmt.Sprintf(format, args...)})
+	t.problems = append(t.problems, problem{t.line(), fmt.Sprintf(format, args...)})
+	if len(t.problems) >= enough {
+		t.thread.Cancel("too many problems")
+	}
 }
 
 // trace runs a specification's text over the files.
 func trace(file, source string, files Files, o Options) (*Traced, error) {
 	t := newTracer(files, o)
+	t.stored = files.TensorNames()
+	t.used = make(map[string]bool, len(t.stored))
 	if err := t.loadNames(); err != nil {
 		return nil, err
 	}
@@ -107,7 +125,7 @@ func trace(file, source string, files Files, o Options) (*Traced, error) {
 	}
 	model, ok := globals["model"].(starlark.Callable)
 	if !ok {
-		return nil, fmt.Errorf("spec: %s: %w: it defines no function model(c)", file, ErrTrace)
+		return nil, t.fail(fmt.Errorf("%s: it defines no function model(c)", file))
 	}
 	out, err := starlark.Call(t.thread, model, starlark.Tuple{t.config.root()}, nil)
 	if err != nil {
@@ -152,7 +170,7 @@ func (t *tracer) output(name string, v *value) {
 func (t *tracer) finish() (*Traced, error) {
 	r := &Traced{Graph: t.b.G, Config: t.config.values(), Chat: t.chat}
 	r.Graph.Layers = t.layers
-	for _, name := range t.files.TensorNames() {
+	for _, name := range t.stored {
 		switch {
 		case t.used[name]:
 		case t.ignored(name):

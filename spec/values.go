@@ -156,8 +156,11 @@ func (t *tracer) unary(f string, x *value, a, b float64) (*value, error) {
 }
 
 func (t *tracer) binary(f string, x, y *value) (*value, error) {
-	if x.node == nil || y.node == nil {
-		return &value{t: t}, nil
+	if x.node == nil {
+		return y, nil // a problem is reported; the stream goes on, so that others are found
+	}
+	if y.node == nil {
+		return x, nil
 	}
 	return t.made(t.b.Binary(f, x.node, y.node))
 }

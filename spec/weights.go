@@ -89,7 +89,7 @@ func (w *weightValue) derive(what string, rowsOnly bool, f func(*graph.Weight) (
 		w.t.complain("%v", err)
 		return &weightValue{t: w.t, name: w.name, typ: w.typ}, nil
 	}
-	x.Line, _ = w.t.where()
+	x.Line = w.t.line()
 	return &weightValue{t: w.t, w: x, name: w.name, typ: w.typ}, nil
 }
 
@@ -99,22 +99,36 @@ func (t *tracer) lookup(name string) (*weightValue, error) {
 	if w, ok := t.weights[name]; ok {
 		return w, nil
 	}
-	for _, c := range t.names.candidates(name) {
-		v, ok := t.files.Tensor(c)
-		if !ok {
-			continue
-		}
-		t.used[c] = true
-		w := &weightValue{t: t, w: graph.Tensor(c, v.Shape), name: name, typ: v.Type}
-		w.w.Line, _ = t.where()
-		w, err := t.undo(name, w)
-		if err != nil {
-			return nil, err
-		}
+	w, err := t.find(name)
+	if w != nil {
 		t.weights[name] = w
-		return w, nil
+	}
+	return w, err
+}
+
+// find is lookup without the memory of earlier ones.
+func (t *tracer) find(name string) (*weightValue, error) {
+	if t.names.plain() {
+		return t.open(name, name)
+	}
+	for _, c := range t.names.candidates(name) {
+		if w, err := t.open(name, c); w != nil || err != nil {
+			return w, err
+		}
 	}
 	return nil, nil
+}
+
+// open takes the stored tensor for a reference name; nil if it is not there.
+func (t *tracer) open(name, stored string) (*weightValue, error) {
+	v, ok := t.files.Tensor(stored)
+	if !ok {
+		return nil, nil
+	}
+	t.used[stored] = true
+	w := &weightValue{t: t, w: graph.Tensor(stored, v.Shape), name: name, typ: v.Type}
+	w.w.Line = t.line()
+	return t.undo(name, w)
 }
 
 // undo applies what weights(gguf=…) says of the tensor.

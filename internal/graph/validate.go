@@ -131,6 +131,9 @@ func (c *checker) weight(w *Weight) error {
 // expr recomputes the shapes of an expression, innermost first, and returns
 // its size.
 func (c *checker) expr(w *Weight) (int, error) {
+	if w.Op == WTensor && len(w.Args) == 0 {
+		return 1, checkSize(w.Shape) // leaves are many: not worth remembering
+	}
 	if n, ok := c.sizes[w]; ok {
 		return n, nil
 	}

@@ -5,9 +5,9 @@ import (
 	"slices"
 )
 
-// Tensor is a stored tensor under its name in the file.
+// Tensor is a stored tensor under its name in the file; shape is kept, not copied.
 func Tensor(name string, shape []int) *Weight {
-	return &Weight{Op: WTensor, Name: name, Shape: slices.Clone(shape)}
+	return &Weight{Op: WTensor, Name: name, Shape: shape}
 }
 
 // ConcatWeights joins along axis.
