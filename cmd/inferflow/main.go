@@ -65,10 +65,11 @@ func rootCommand() *cobra.Command {
 	})
 	root.AddCommand(
 		runCommand(),
+		serveCommand(),
 		logitsCommand(),
 		tokenizeCommand(),
 		perplexityCommand(),
-		benchCommand(),
+		benchCommand(), explainCommand(),
 	)
 	return root
 }

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"log"
+	"net"
+	"net/http"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/inferflow/inferflow/internal/model"
+	"github.com/inferflow/inferflow/internal/server"
+)
+
+func serveCommand() *cobra.Command {
+	var f modelFlags
+	var host, name, origins string
+	var port int
+	var aliases []string
+	var quiet bool
+	c := &cobra.Command{
+		Use:   "serve [MODEL]",
+		Short: "Serve a model over OpenAI's API",
+		Long: `Serves a model at http://HOST:PORT/v1: chat/completions, completions, models.
+/health tells whether requests are taken, /metrics has gauges. Without MODEL the
+demo model is served.`,
+		Example: `  inferflow serve smollm2
+  curl http://localhost:8080/v1/chat/completions -d '{"model": "smollm2", "messages": [{"role": "user", "content": "Hello"}]}'`,
+		Args: argsBetween(0, 1, "one model"),
+		RunE: func(c *cobra.Command, args []string) error {
+			ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
+			defer stop()
+			o, err := f.options()
+			if err != nil {
+				return err
+			}
+			ref := demoName
+			if len(args) == 1 {
+				ref = args[0]
+			}
+			// The port is taken first, so that a busy one is told before a long load.
+			l, err := net.Listen("tcp", net.JoinHostPort(host, fmt.Sprint(port)))
+			if err != nil {
+				return fmt.Errorf("serve: %w; choose another with --port", err)
+			}
+			defer l.Close()
+			s, err := openService(ctx, ref, o)
+			if err != nil {
+				return err
+			}
+			defer s.Close()
+			so := server.Options{Name: name, Aliases: aliases, Version: version, Origins: origins}
+			if so.Name == "" {
+				so.Name = servedName(ref, s.Model.Name)
+			}
+			if !quiet {
+				so.Log = log.New(os.Stderr, "", log.LstdFlags)
+			}
+			v := server.New(s, so)
+			srv := &http.Server{Handler: v, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
+			m := s.Model
+			notice(fmt.Sprintf("serving %s at http://%s/v1 (context %d tokens, %s for keys and values)", so.Name, l.Addr(), m.Limits.Tokens, model.Bytes(m.KVBytes)))
+			err = server.Serve(ctx, srv, func() error { return srv.Serve(l) }, v, 30*time.Second)
+			if errors.Is(err, http.ErrServerClosed) {
+				err = nil
+			}
+			return err
+		},
+	}
+	f.add(c.Flags())
+	c.Flags().StringVar(&host, "host", "127.0.0.1", "address to listen on; 0.0.0.0 for all")
+	c.Flags().IntVar(&port, "port", 8080, "port to listen on")
+	c.Flags().StringVar(&name, "name", "", "name of the model in the API (default: as it was given, or the file's)")
+	c.Flags().StringSliceVar(&aliases, "alias", nil, "further names for the model")
+	c.Flags().StringVar(&origins, "origins", "", `web pages that may call, such as https://example.org or "*" (default: those of this machine)`)
+	c.Flags().BoolVar(&quiet, "quiet", false, "do not log requests")
+	return c
+}
+
+// servedName is a short name as it was given, else the file's name.
+func servedName(ref, file string) string {
+	if _, err := os.Stat(ref); err != nil && len(ref) < 40 {
+		return ref
+	}
+	return file
+}

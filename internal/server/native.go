@@ -1,0 +1,53 @@
+package server
+
+import (
+	"fmt"
+	"net/http"
+
+	"github.com/inferflow/inferflow/tokenizer"
+)
+
+func (v *Server) health(w http.ResponseWriter, r *http.Request) error {
+	if v.drain.Load() {
+		return &apiError{Status: http.StatusServiceUnavailable, Message: "the server is shutting down"}
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"status": "ok"})
+	return nil
+}
+
+func (v *Server) about(w http.ResponseWriter, r *http.Request) error {
+	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
+	_, err := fmt.Fprintf(w, "Inferflow %s serves %s.\nOpenAI's API is at /v1, gauges are at /metrics.\n", v.o.Version, v.o.Name)
+	return err
+}
+
+func (v *Server) tokenize(w http.ResponseWriter, r *http.Request) error {
+	var q struct {
+		Content    *string `json:"content"`
+		AddSpecial bool    `json:"add_special"`
+		Parse      *bool   `json:"parse_special"`
+	}
+	if err := readJSON(r, &q); err != nil {
+		return err
+	}
+	if q.Content == nil {
+		return badRequest("content", "content: a text is required")
+	}
+	ids := v.s.Tok.Encode(*q.Content, tokenizer.Options{AddSpecial: q.AddSpecial, ParseSpecial: q.Parse == nil || *q.Parse})
+	if ids == nil {
+		ids = []int32{}
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"tokens": ids})
+	return nil
+}
+
+func (v *Server) detokenize(w http.ResponseWriter, r *http.Request) error {
+	var q struct {
+		Tokens []int32 `json:"tokens"`
+	}
+	if err := readJSON(r, &q); err != nil {
+		return err
+	}
+	writeJSON(w, http.StatusOK, map[string]any{"content": v.s.Tok.Decode(q.Tokens, false)})
+	return nil
+}

@@ -1,0 +1,189 @@
+// Package server speaks the protocols of clients over HTTP: one file a
+// protocol. It gives text to services and never sees tensors, devices or
+// batches. Read Server first.
+package server
+
+import (
+	"context"
+	"log"
+	"net/http"
+	"strings"
+	"sync/atomic"
+	"time"
+
+	"github.com/inferflow/inferflow/internal/complete"
+)
+
+// Options bounds a server.
+type Options struct {
+	Name      string        // the model's name in the API; "" is the file's
+	Aliases   []string      // further names that are accepted
+	Version   string        // of the program
+	MaxBody   int64         // bytes of a request; 0: 32 MiB
+	KeepAlive time.Duration // between comments in a silent stream; 0: 15 s
+	Origins   string        // Access-Control-Allow-Origin; "": any origin of this machine
+	Log       *log.Logger   // nil: nothing is logged
+}
+
+// Server answers requests for one model.
+type Server struct {
+	s     *complete.Service
+	o     Options
+	mux   *http.ServeMux
+	ids   atomic.Uint64
+	born  time.Time
+	codes [6]atomic.Int64 // answers by hundreds of the status
+	drain atomic.Bool
+	times histograms
+}
+
+// New makes the handler for a service.
+func New(s *complete.Service, o Options) *Server {
+	if o.Name == "" {
+		o.Name = s.Model.Name
+	}
+	if o.MaxBody <= 0 {
+		o.MaxBody = 32 << 20
+	}
+	if o.KeepAlive <= 0 {
+		o.KeepAlive = 15 * time.Second
+	}
+	v := &Server{s: s, o: o, mux: http.NewServeMux(), born: time.Now()}
+	v.routes()
+	return v
+}
+
+func (v *Server) routes() {
+	for _, r := range []struct {
+		pattern string
+		h       func(http.ResponseWriter, *http.Request) error
+	}{
+		{"POST /v1/chat/completions", v.chat},
+		{"POST /v1/completions", v.completions},
+		{"GET /v1/models", v.models},
+		{"GET /v1/models/{id...}", v.model},
+		{"GET /health", v.health},
+		{"GET /metrics", v.metrics},
+		{"POST /tokenize", v.tokenize},
+		{"POST /detokenize", v.detokenize},
+		{"GET /{$}", v.about},
+	} {
+		v.mux.HandleFunc(r.pattern, v.handler(r.h))
+	}
+	v.mux.HandleFunc("/", v.handler(func(w http.ResponseWriter, r *http.Request) error {
+		for _, m := range []string{"GET", "POST"} {
+			probe := r.Clone(r.Context())
+			probe.Method = m
+			if _, p := v.mux.Handler(probe); m != r.Method && p != "/" && p != "" {
+				w.Header().Set("Allow", m)
+				return &apiError{Status: http.StatusMethodNotAllowed, Message: r.Method + " is not answered at " + r.URL.Path + "; use " + m}
+			}
+		}
+		return &apiError{Status: http.StatusNotFound, Message: "nothing is served at " + r.URL.Path + "; see /v1/models, /v1/chat/completions, /v1/completions"}
+	}))
+}
+
+// handler turns an error into the protocol's JSON and counts.
+func (v *Server) handler(h func(http.ResponseWriter, *http.Request) error) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		t0 := time.Now()
+		rec := &recorder{ResponseWriter: w, status: http.StatusOK}
+		r.Body = http.MaxBytesReader(rec, r.Body, v.o.MaxBody)
+		if err := h(rec, r); err != nil && !rec.wrote {
+			writeError(rec, err)
+		}
+		v.codes[min(5, rec.status/100)].Add(1)
+		if v.o.Log != nil {
+			v.o.Log.Printf("%s %s %d %s", r.Method, r.URL.Path, rec.status, time.Since(t0).Round(time.Millisecond))
+		}
+	}
+}
+
+// ServeHTTP implements http.Handler.
+func (v *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	v.cors(w, r)
+	if r.Method == http.MethodOptions {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	v.mux.ServeHTTP(w, r)
+}
+
+// cors lets pages of this machine in, or the origins that were configured.
+func (v *Server) cors(w http.ResponseWriter, r *http.Request) {
+	origin := r.Header.Get("Origin")
+	if origin == "" {
+		return
+	}
+	h := w.Header()
+	h.Add("Vary", "Origin")
+	switch {
+	case v.o.Origins == "*":
+		h.Set("Access-Control-Allow-Origin", "*")
+	case v.o.Origins != "" && origin == v.o.Origins, v.o.Origins == "" && isLocal(origin):
+		h.Set("Access-Control-Allow-Origin", origin)
+	default:
+		return
+	}
+	h.Set("Access-Control-Allow-Methods", "GET, POST, OPTIONS")
+	if ask := r.Header.Get("Access-Control-Request-Headers"); ask != "" {
+		h.Set("Access-Control-Allow-Headers", ask)
+	}
+}
+
+func isLocal(origin string) bool {
+	for _, p := range []string{"http://localhost", "https://localhost", "http://127.0.0.1", "https://127.0.0.1", "http://[::1]", "https://[::1]"} {
+		if origin == p || strings.HasPrefix(origin, p+":") {
+			return true
+		}
+	}
+	return false
+}
+
+// Drain makes /health tell that no new requests should come.
+func (v *Server) Drain() { v.drain.Store(true) }
+
+// recorder remembers the status for logs and counters.
+type recorder struct {
+	http.ResponseWriter
+	status int
+	wrote  bool
+}
+
+func (r *recorder) WriteHeader(status int) {
+	r.status, r.wrote = status, true
+	r.ResponseWriter.WriteHeader(status)
+}
+
+func (r *recorder) Write(b []byte) (int, error) {
+	r.wrote = true
+	return r.ResponseWriter.Write(b)
+}
+
+func (r *recorder) Flush() {
+	if f, ok := r.ResponseWriter.(http.Flusher); ok {
+		f.Flush()
+	}
+}
+
+// Unwrap lets http.ResponseController reach the connection.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+// Serve answers on the listener of srv until ctx ends, then lets requests
+// under way finish for at most grace.
+func Serve(ctx context.Context, srv *http.Server, listen func() error, v *Server, grace time.Duration) error {
+	errs := make(chan error, 1)
+	go func() { errs <- listen() }()
+	select {
+	case err := <-errs:
+		return err
+	case <-ctx.Done():
+	}
+	v.Drain()
+	end, cancel := context.WithTimeout(context.Background(), grace)
+	defer cancel()
+	if err := srv.Shutdown(end); err != nil {
+		return srv.Close()
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+package server
+
+import (
+	"encoding/json"
+	"io"
+	"net/http"
+	"sync"
+	"time"
+)
+
+// sse writes server-sent events. Between events it writes comments, so that
+// nobody on the way takes a long prefill for a dead connection.
+type sse struct {
+	mu   sync.Mutex
+	w    io.Writer
+	rc   *http.ResponseController
+	last time.Time
+	stop chan struct{}
+	err  error
+}
+
+func newSSE(w http.ResponseWriter, every time.Duration) *sse {
+	h := w.Header()
+	h.Set("Content-Type", "text/event-stream; charset=utf-8")
+	h.Set("Cache-Control", "no-cache")
+	h.Set("X-Accel-Buffering", "no")
+	w.WriteHeader(http.StatusOK)
+	s := &sse{w: w, rc: http.NewResponseController(w), last: time.Now(), stop: make(chan struct{})}
+	_ = s.rc.Flush()
+	go s.keepAlive(every)
+	return s
+}
+
+func (s *sse) keepAlive(every time.Duration) {
+	t := time.NewTicker(every)
+	defer t.Stop()
+	for {
+		select {
+		case <-s.stop:
+			return
+		case now := <-t.C:
+			s.mu.Lock()
+			if s.err == nil && now.Sub(s.last) >= every/2 {
+				// A comment line without a blank line after it is no event to any parser.
+				_, s.err = io.WriteString(s.w, ": waiting\n")
+				_ = s.rc.Flush()
+			}
+			s.mu.Unlock()
+		}
+	}
+}
+
+// send writes one event; v is encoded as JSON unless it is a string.
+func (s *sse) send(v any) error {
+	b, ok := v.(string)
+	if !ok {
+		raw, err := json.Marshal(v)
+		if err != nil {
+			return err
+		}
+		b = string(raw)
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return s.err
+	}
+	if _, s.err = io.WriteString(s.w, "data: "+b+"\n\n"); s.err == nil {
+		s.err = s.rc.Flush()
+	}
+	s.last = time.Now()
+	return s.err
+}
+
+func (s *sse) close() { close(s.stop) }
+
+// fail ends the stream with an error object, as clients expect it.
+func (s *sse) fail(err error) { _ = s.send(map[string]any{"error": toAPI(err)}) }
