@@ -27,14 +27,20 @@ func (s *Scratch) scores(c *Call, t, r, n int, logits []float32) {
 	}
 }
 
+// scoresRow goes over the keys in four groups of four, whose sums stay in registers.
 func scoresRow(out, q, k []float32) {
-	var sum [Tile]float32
-	for d, f := range q {
-		for j, v := range k[d*Tile:][:Tile] {
-			sum[j] += float32(f * v)
+	for j := 0; j < Tile; j += 4 {
+		var s0, s1, s2, s3 float32
+		group := k[j:]
+		for d, f := range q {
+			v := group[d*Tile:][:4]
+			s0 += float32(f * v[0])
+			s1 += float32(f * v[1])
+			s2 += float32(f * v[2])
+			s3 += float32(f * v[3])
 		}
+		out[j], out[j+1], out[j+2], out[j+3] = s0, s1, s2, s3
 	}
-	copy(out, sum[:])
 }
 
 // adjust turns q·k into the logits of Call, scale included.
@@ -140,9 +146,25 @@ func (s *Scratch) weigh(c *Call, t, i, n, from, to int, st *State, at int) {
 	}
 }
 
+// weighRow adds four keys in one pass over acc, in ascending order as ever.
 func weighRow(acc, p []float32, alpha float32, v []float32, wide int) {
 	for d := range acc {
 		acc[d] *= alpha
+	}
+	for len(p) >= 4 {
+		w0, w1, w2, w3 := p[0], p[1], p[2], p[3]
+		v0, v1 := v[:len(acc)], v[wide:][:len(acc)]
+		v2, v3 := v[2*wide:][:len(acc)], v[3*wide:][:len(acc)]
+		for d, a := range acc {
+			a += float32(w0 * v0[d])
+			a += float32(w1 * v1[d])
+			a += float32(w2 * v2[d])
+			acc[d] = a + float32(w3*v3[d])
+		}
+		p = p[4:]
+		if len(p) > 0 {
+			v = v[4*wide:]
+		}
 	}
 	for j, w := range p {
 		for d, f := range v[j*wide:][:len(acc)] {
