@@ -14,6 +14,7 @@ type table struct {
 	head  []string
 	right []bool // columns of numbers; those beyond its end are text
 	rows  [][]string
+	limit int // characters of a line at most; 0: any
 }
 
 func (t *table) add(cells ...string) { t.rows = append(t.rows, cells) }
@@ -55,7 +56,27 @@ func (t *table) line(cells []string, indent string, width []int) string {
 			b.WriteString(pad + "  ")
 		}
 	}
-	return strings.TrimRight(b.String(), " ")
+	s := strings.TrimRight(b.String(), " ")
+	if t.limit > 0 {
+		s = clip(s, t.limit)
+	}
+	return s
+}
+
+// clip cuts text that is longer than n characters.
+func clip(s string, n int) string {
+	if r := []rune(s); len(r) > n {
+		return string(r[:max(0, n-1)]) + "…"
+	}
+	return s
+}
+
+// terminalWidth is the characters of a line of f, 0 where f is no terminal.
+func terminalWidth(f *os.File) int {
+	if w, _, err := term.GetSize(int(f.Fd())); err == nil && term.IsTerminal(int(f.Fd())) {
+		return w
+	}
+	return 0
 }
 
 const (
@@ -83,10 +104,8 @@ func progressLine() func(string) {
 		return func(string) {}
 	}
 	return func(s string) {
-		if w, _, err := term.GetSize(int(os.Stderr.Fd())); err == nil && w > 1 {
-			if r := []rune(s); len(r) >= w {
-				s = string(r[:w-1])
-			}
+		if w := terminalWidth(os.Stderr); w > 1 {
+			s = clip(s, w-1)
 		}
 		_, _ = io.WriteString(os.Stderr, "\r\x1b[K"+s)
 	}

@@ -156,6 +156,9 @@ func (s *stepReads) weights(rows, outs int) int64 {
 	return n
 }
 
+// all is the size of a step's packed weights, all experts of them.
+func (s *stepReads) all() int64 { return s.once + s.expert*int64(s.experts) }
+
 // cached is what attention reads of keys and values for rows of one sequence
 // at positions from … from+rows−1: each key and value once.
 func (r *reads) cached(from, rows int) (n int64) {
