@@ -241,40 +241,6 @@ func (c *Call) logits(s *Scratch, t, r, n int) (logits []float32, scale float32)
 	return logits, 1
 }
 
-// State is the running softmax of rows: the maximum M, the sum L of exp(logit - M)
-// and the same sum of the values, Acc, row r at Acc[r·Stride:][:dv].
-type State struct {
-	M, L, Acc []float32
-	Stride    int
-}
-
-// stride is dv rounded up to whole vectors.
-func stride(dv int) int { return (dv + 7) &^ 7 }
-
-// StateFloats is the number of float32 that a state of rows by dv takes.
-func StateFloats(rows, dv int) int { return rows * (2 + stride(dv)) }
-
-// StateOf makes an empty state in buf, of at least StateFloats(rows, dv) elements.
-func StateOf(buf []float32, rows, dv int) State {
-	st := State{Stride: stride(dv), Acc: buf[: rows*stride(dv) : rows*stride(dv)]}
-	buf = buf[len(st.Acc):]
-	st.M, st.L = buf[:rows:rows], buf[rows:2*rows:2*rows]
-	st.Clear()
-	return st
-}
-
-// Clear makes all rows empty.
-func (st *State) Clear() { st.clear(len(st.M)) }
-
-func (st *State) clear(n int) { st.clearRange(0, n) }
-
-func (st *State) clearRange(at, n int) {
-	for i := at; i < at+n; i++ {
-		st.M[i], st.L[i] = negInf, 0
-	}
-	clear(st.Acc[at*st.Stride : (at+n)*st.Stride])
-}
-
 // Scratch is the working memory of one thread. It may serve any number of calls, one
 // after the other.
 type Scratch struct {

@@ -173,28 +173,6 @@ func weighRow(acc, p []float32, alpha float32, v []float32, wide int) {
 	}
 }
 
-// Merge adds the rows of p, states over positions that follow those of st.
-func (st *State) Merge(p *State) { st.merge(p, len(st.M)) }
-
-func (st *State) merge(p *State, n int) {
-	for i := range n {
-		if p.M[i] == negInf && p.L[i] == 0 {
-			continue
-		}
-		acc, add := st.Acc[i*st.Stride:][:st.Stride], p.Acc[i*p.Stride:][:st.Stride]
-		if st.M[i] == negInf && st.L[i] == 0 {
-			st.M[i], st.L[i] = p.M[i], p.L[i]
-			copy(acc, add)
-			continue
-		}
-		top := max(st.M[i], p.M[i])
-		a, b := expNeg(st.M[i]-top), expNeg(p.M[i]-top)
-		st.M[i], st.L[i] = top, float32(st.L[i]*a)+float32(p.L[i]*b)
-		vec.Scale(acc, acc, a)
-		vec.AXPY(acc, b, add)
-	}
-}
-
 // finish writes Out of rows r to r+n from states at, at+1, ….
 func (c *Call) finish(st *State, r, n, at int) {
 	for i := range n {
