@@ -15,6 +15,7 @@ import (
 	"github.com/inferflow/inferflow/internal/bench"
 	"github.com/inferflow/inferflow/internal/graph"
 	"github.com/inferflow/inferflow/internal/model"
+	"github.com/inferflow/inferflow/internal/program"
 )
 
 // explainFlags are what explain takes beside the model's flags.
@@ -241,7 +242,11 @@ func (p *explainer) steps() {
 	p.section(fmt.Sprintf("compiled to %d steps", n))
 	q := p.e.Profile
 	for _, g := range p.e.Groups {
-		fmt.Fprintf(&p.b, "  %s: %s\n", g.Title, stepCount(len(g.Steps), len(g.Layers)))
+		each := ""
+		if len(g.Layers) > 1 {
+			each = " each"
+		}
+		fmt.Fprintf(&p.b, "  %s: %s%s\n", g.Title, program.Count(len(g.Steps), "step"), each)
 		t := table{head: []string{"", "bytes", "type", "lines", ""}, right: []bool{false, true}}
 		if q != nil {
 			t = table{head: []string{"", "prefill", "", "decode", "", "GB/s", "bytes", "type", "lines", ""}, right: []bool{false, true, true, true, true, true, true}}
@@ -256,17 +261,6 @@ func (p *explainer) steps() {
 			percent(q.PrefillOutside, q.PrefillSeconds), 1e3*q.DecodeSeconds, percent(q.DecodeOutside, q.DecodeSeconds))
 		p.b.WriteString("  times are sums over the layers; a fused step's time is shared among its lines by the weights that each reads\n")
 	}
-}
-
-func stepCount(n, layers int) string {
-	s := fmt.Sprintf("%d steps", n)
-	if n == 1 {
-		s = "1 step"
-	}
-	if layers > 1 {
-		s += " each"
-	}
-	return s
 }
 
 func (p *explainer) step(t *table, s *bench.Step, layers int) {

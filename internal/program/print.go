@@ -143,14 +143,22 @@ func Ranges(v []int) string {
 	return strings.Join(parts, ", ")
 }
 
+// Count is a number of things: 1 step, 2 steps.
+func Count(n int, thing string) string {
+	if n == 1 {
+		return "1 " + thing
+	}
+	return strconv.Itoa(n) + " " + thing + "s"
+}
+
 // Print writes a program that has not been assigned buffers, groups of like
 // layers once and a step a line, always in the same words. Values that a layer
 // makes are t0, t1, …; those it receives x0, x1, … in order of use.
 func Print(w io.Writer, p *Program) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "program: %d steps, %d layers\n", len(p.Steps), p.Layers)
+	fmt.Fprintf(&b, "%s, %s\n", Count(len(p.Steps), "step"), Count(p.Layers, "layer"))
 	for _, g := range Groups(p) {
-		fmt.Fprintf(&b, "%s: %d steps\n", g.Title, len(g.Text))
+		fmt.Fprintf(&b, "%s, %s\n", g.Title, Count(len(g.Text), "step"))
 		for i, t := range g.Text {
 			s := &p.Steps[g.First[0]+i]
 			fmt.Fprintf(&b, "  %s%s\n", t, places(s.Lines(p.Graph)))

@@ -223,7 +223,7 @@ func (q *printer) code(code []Instr) string {
 	for i := range code {
 		in := &code[i]
 		a, b, c := regs[in.A], regs[in.B], regs[in.C]
-		switch _, unary := graph.UnaryFuncs[in.Op]; {
+		switch {
 		case in.Op == "load":
 			regs[in.Dst] = q.buf(in.Buf)
 			if in.Div != 1 || in.Mod != q.p.Buffers[in.Buf].Width {
@@ -233,7 +233,7 @@ func (q *printer) code(code []Instr) string {
 			regs[in.Dst] = number(in.P)
 		case in.Op == "where":
 			regs[in.Dst] = fmt.Sprintf("where(%s, %s, %s)", a, b, c)
-		case unary:
+		case in.Args == 1:
 			regs[in.Dst] = function(&graph.UnaryAttr{F: in.Op, A: in.P, B: in.Q}) + "(" + a + ")"
 		default:
 			regs[in.Dst] = fmt.Sprintf("%s(%s, %s)", in.Op, a, b)
