@@ -65,6 +65,7 @@ func rootCommand() *cobra.Command {
 	})
 	root.AddCommand(
 		runCommand(),
+		chatCommand(),
 		serveCommand(),
 		logitsCommand(),
 		tokenizeCommand(),
