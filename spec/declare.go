@@ -51,12 +51,12 @@ func doNames(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tupl
 		return nil, err
 	}
 	if gguf != nil && t.names.binding == GGUF {
-		if err := addNames(t.names.entries, gguf); err != nil {
+		if err := t.names.entries.add(gguf); err != nil {
 			return nil, err
 		}
 	}
 	if hf != nil && t.names.binding == HF {
-		if err := addNames(t.names.aliases, hf); err != nil {
+		if err := t.names.aliases.add(hf); err != nil {
 			return nil, err
 		}
 	}
@@ -69,7 +69,7 @@ func doAlias(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tupl
 		return nil, err
 	}
 	if table != nil {
-		if err := addNames(t.names.aliases, table); err != nil {
+		if err := t.names.aliases.add(table); err != nil {
 			return nil, err
 		}
 	}

@@ -9,6 +9,7 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/inferflow/inferflow/internal/graph"
 	"github.com/inferflow/inferflow/quant"
 	"github.com/inferflow/inferflow/tensor"
 )
@@ -107,6 +108,39 @@ func TestBlockTypesKeepColumns(t *testing.T) {
 			t.Errorf("%s: got %v, expected %q", text, err, says)
 		}
 	}
+}
+
+// TestMXFP4 traces experts stored as blocks and scales, as releases have them.
+func TestMXFP4(t *testing.T) {
+	f := loadShapes(t, "gpt_oss.hf")
+	wide := map[int]int{48: 64, 112: 128, 224: 256}
+	for name, v := range f.tensors {
+		for i, d := range v.Shape {
+			if w, ok := wide[d]; ok && !(strings.Contains(name, "self_attn.q_proj") && i == 0 || strings.Contains(name, "o_proj.weight") && i == 1 || strings.HasSuffix(name, "q_proj.bias")) {
+				v.Shape[i] = w
+			}
+		}
+		if strings.HasSuffix(name, "experts.gate_up_proj") || strings.HasSuffix(name, "experts.down_proj") {
+			delete(f.tensors, name)
+			rows, cols := v.Shape[2], v.Shape[1]
+			f.tensors[name+"_blocks"] = tensor.View{Type: quant.U8, Shape: tensor.Shape{4, rows, cols / 32, 16}}
+			f.tensors[name+"_scales"] = tensor.View{Type: quant.U8, Shape: tensor.Shape{4, rows, cols / 32}}
+		}
+	}
+	tr, err := resolveAndTrace(f, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, n := range tr.Graph.Nodes {
+		if a, ok := n.Attr.(*graph.ExpertsAttr); ok && n.Layer == 0 {
+			want := "slice(mxfp4(model.layers.0.mlp.experts.gate_up_proj_blocks, model.layers.0.mlp.experts.gate_up_proj_scales); axis 1 1:256:2)[4,128,64]"
+			if got := graph.WeightText(a.Up); got != want {
+				t.Errorf("got %s", got)
+			}
+			return
+		}
+	}
+	t.Error("there are no experts")
 }
 
 func TestResolve(t *testing.T) {

@@ -82,6 +82,8 @@ func translate(files Files) (data map[string]any, origin map[string]string) {
 	if _, ok := data["vocab_size"]; !ok {
 		if tokens := reflect.ValueOf(meta["tokenizer.ggml.tokens"]); tokens.Kind() == reflect.Slice {
 			data["vocab_size"], origin["vocab_size"] = int64(tokens.Len()), "tokenizer.ggml.tokens"
+		} else if v, ok := files.Tensor("token_embd.weight"); ok && len(v.Shape) == 2 {
+			data["vocab_size"], origin["vocab_size"] = int64(v.Shape[0]), "token_embd.weight"
 		}
 	}
 	return data, origin

@@ -12,9 +12,15 @@ import (
 // have placeholders in braces for numbers: "model.layers.{i}.mlp.gate_proj".
 type nameTable struct {
 	binding  string
-	entries  map[string]nameEntry // by pattern with # for each number
-	aliases  map[string]nameEntry // other names in the reference's style
-	prefixes [][2]string          // alternative beginnings
+	entries  nameMap     // the files' names
+	aliases  nameMap     // other names in the reference's style
+	prefixes [][2]string // alternative beginnings
+}
+
+// nameMap holds entries by pattern, # standing for each placeholder.
+type nameMap struct {
+	m       map[string]nameEntry
+	literal bool // some pattern names a number itself, as "list.{i}.0"
 }
 
 type nameEntry struct {
@@ -23,7 +29,7 @@ type nameEntry struct {
 }
 
 func newNameTable(binding string) *nameTable {
-	return &nameTable{binding: binding, entries: map[string]nameEntry{}, aliases: map[string]nameEntry{}}
+	return &nameTable{binding: binding, entries: nameMap{m: map[string]nameEntry{}}, aliases: nameMap{m: map[string]nameEntry{}}}
 }
 
 // loadNames starts the table with the standard names of the binding.
@@ -39,11 +45,11 @@ func (t *tracer) loadNames() error {
 	if !ok {
 		return fmt.Errorf("spec: standard names: NAMES is no dict")
 	}
-	return addNames(t.names.entries, d)
+	return t.names.entries.add(d)
 }
 
-// addNames merges {pattern: name or list of names}; later entries win.
-func addNames(table map[string]nameEntry, d *starlark.Dict) error {
+// add merges {pattern: name or list of names}; later entries win.
+func (m *nameMap) add(d *starlark.Dict) error {
 	for _, item := range d.Items() {
 		pattern, ok := starlark.AsString(item[0])
 		if !ok {
@@ -53,8 +59,17 @@ func addNames(table map[string]nameEntry, d *starlark.Dict) error {
 		if err != nil {
 			return fmt.Errorf("names: %s: %w", pattern, err)
 		}
-		key, holes := generalise(pattern)
-		table[key] = nameEntry{holes: holes, alts: alts}
+		key, parts := generalise(pattern)
+		keep, holes := 0, parts[:0:0]
+		for i, p := range parts {
+			if isNumber(p) {
+				keep |= 1 << i
+			} else {
+				holes = append(holes, p)
+			}
+		}
+		m.literal = m.literal || keep != 0
+		m.m[specialise(key, parts, keep)] = nameEntry{holes: holes, alts: alts}
 	}
 	return nil
 }
@@ -135,7 +150,78 @@ func fill(alt string, holes, parts []string) string {
 
 // plain says that every tensor stands under its reference name.
 func (n *nameTable) plain() bool {
-	return n.binding == HF && len(n.aliases) == 0 && len(n.prefixes) == 0
+	return n.binding == HF && len(n.aliases.m) == 0 && len(n.prefixes) == 0
+}
+
+// maxNumbers bounds the numbers of a name for patterns that name one themselves.
+const maxNumbers = 6
+
+// specialise puts back the numbers whose bit is set in keep.
+func specialise(key string, parts []string, keep int) string {
+	if keep == 0 {
+		return key
+	}
+	var b strings.Builder
+	n := 0
+	for _, r := range key {
+		if r != '#' {
+			b.WriteRune(r)
+			continue
+		}
+		if n < len(parts) && keep&(1<<n) != 0 {
+			b.WriteString(parts[n])
+		} else {
+			b.WriteRune('#')
+		}
+		n++
+	}
+	return b.String()
+}
+
+// find lists the entry's names for a tensor; ok is false where no pattern fits.
+func (m *nameMap) find(key string, parts []string) (names []string, ok bool) {
+	last := 0
+	if m.literal && len(parts) <= maxNumbers {
+		last = 1<<len(parts) - 1
+	}
+	for keep := last; keep >= 0; keep-- { // the most literal pattern first
+		e, ok := m.m[specialise(key, parts, keep)]
+		if !ok {
+			continue
+		}
+		var free []string
+		for i, p := range parts {
+			if keep&(1<<i) == 0 {
+				free = append(free, p)
+			}
+		}
+		for _, a := range e.alts {
+			names = append(names, fill(a, e.holes, free))
+		}
+		return names, true
+	}
+	return nil, false
+}
+
+// lookup is find for the whole name, then for the name without .weight or
+// .bias, which is put back.
+func (m *nameMap) lookup(name string) (names []string, ok bool) {
+	if len(m.m) == 0 {
+		return nil, false
+	}
+	key, parts := generalise(name)
+	if names, ok = m.find(key, parts); ok {
+		return names, true
+	}
+	base, suffix := cutSuffix(key)
+	if suffix == "" {
+		return nil, false
+	}
+	names, ok = m.find(base, parts)
+	for i := range names {
+		names[i] += suffix
+	}
+	return names, ok
 }
 
 // candidates lists the names under which a tensor may stand in the files, the
@@ -144,23 +230,11 @@ func (n *nameTable) plain() bool {
 func (n *nameTable) candidates(name string) []string {
 	var list []string
 	for _, ref := range n.references(name) {
-		if n.binding == HF {
-			list = append(list, ref)
-			continue
-		}
-		key, parts := generalise(ref)
-		if e, ok := n.entries[key]; ok {
-			for _, a := range e.alts {
-				list = append(list, fill(a, e.holes, parts))
+		if n.binding == GGUF {
+			if names, ok := n.entries.lookup(ref); ok {
+				list = append(list, names...)
+				continue
 			}
-			continue
-		}
-		base, suffix := cutSuffix(key)
-		if e, ok := n.entries[base]; ok && suffix != "" {
-			for _, a := range e.alts {
-				list = append(list, fill(a, e.holes, parts)+suffix)
-			}
-			continue
 		}
 		list = append(list, ref)
 	}
@@ -170,19 +244,8 @@ func (n *nameTable) candidates(name string) []string {
 // references lists the name and its aliases in the reference's style.
 func (n *nameTable) references(name string) []string {
 	list := []string{name}
-	if len(n.aliases) > 0 {
-		key, parts := generalise(name)
-		base, suffix := cutSuffix(key)
-		if e, ok := n.aliases[key]; ok {
-			for _, a := range e.alts {
-				list = append(list, fill(a, e.holes, parts))
-			}
-		} else if e, ok := n.aliases[base]; ok {
-			for _, a := range e.alts {
-				list = append(list, fill(a, e.holes, parts)+suffix)
-			}
-		}
-	}
+	names, _ := n.aliases.lookup(name)
+	list = append(list, names...)
 	for _, p := range n.prefixes {
 		for _, ref := range list[:len(list):len(list)] {
 			if rest, ok := strings.CutPrefix(ref, p[0]); ok {

@@ -33,7 +33,7 @@ type tracer struct {
 	names    *nameTable
 	weights  map[string]*weightValue // by reference name
 	changes  map[string]starlark.Callable
-	used     map[string]bool // stored tensors that something reads
+	used     map[string]bool  // stored tensors that something reads
 	perms    map[[2]int][]int // row orders by heads and width
 	ignores  []matcher
 	serves   []servesRule
