@@ -1,19 +1,30 @@
 package jinja
 
-import "unicode"
+import (
+	"unicode"
+	"unicode/utf8"
+)
+
+// changed gives the text of b, or "" if it is a.
+func changed(a, b rune) string {
+	if a == b {
+		return ""
+	}
+	return string(b)
+}
 
 func upperRune(r rune) string {
 	if c, ok := fullCase[r]; ok {
 		return c[0]
 	}
-	return string(unicode.ToUpper(r))
+	return changed(r, unicode.ToUpper(r))
 }
 
 func titleRune(r rune) string {
 	if c, ok := fullCase[r]; ok {
 		return c[2]
 	}
-	return string(unicode.ToTitle(r))
+	return changed(r, unicode.ToTitle(r))
 }
 
 // lowerAt is Python's lower case of the rune at byte i: a capital sigma at the
@@ -25,7 +36,7 @@ func lowerAt(s string, i int, r rune) string {
 	if c, ok := fullCase[r]; ok {
 		return c[1]
 	}
-	return string(unicode.ToLower(r))
+	return changed(r, unicode.ToLower(r))
 }
 
 func cased(r rune) bool { return unicode.In(r, unicode.Lu, unicode.Ll, unicode.Lt) }
@@ -37,10 +48,13 @@ func caseIgnorable(r rune) bool {
 
 func finalSigma(s string, i int) bool {
 	before := false
-	for _, r := range s[:i] {
+	for head := s[:i]; head != ""; {
+		r, w := utf8.DecodeLastRuneInString(head)
 		if !caseIgnorable(r) {
 			before = cased(r)
+			break
 		}
+		head = head[:len(head)-w]
 	}
 	if !before {
 		return false

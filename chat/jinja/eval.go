@@ -183,8 +183,11 @@ func (c *concatExpr) eval(r *run, sc *scope) (Value, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := r.text(b.len() + len(s.s)); err != nil {
+		if err := r.text(len(s.s)); err != nil {
 			return nil, err
+		}
+		if b.len()+len(s.s) > r.lim.Output {
+			return nil, limitf("a string of more than %d bytes", r.lim.Output)
 		}
 		b.add(s)
 	}

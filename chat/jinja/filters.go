@@ -72,7 +72,7 @@ func textFilter(f func(Str) Str) filterFunc {
 		if err != nil {
 			return nil, err
 		}
-		if err := r.text(2 * len(s.s)); err != nil {
+		if err := r.chars(len(s.s)); err != nil {
 			return nil, err
 		}
 		return f(s), nil
@@ -230,7 +230,7 @@ func filterEscape(r *run, v Value, a *args) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.text(2 * len(s.s)); err != nil {
+	if err := r.chars(len(s.s)); err != nil {
 		return nil, err
 	}
 	return s.escape(), nil
@@ -494,13 +494,13 @@ func filterURLEncode(r *run, v Value, a *args) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.text(3 * len(s.s)); err != nil {
+	if err := r.chars(3 * len(s.s)); err != nil {
 		return nil, err
 	}
 	const hex = "0123456789ABCDEF"
 	return s.mapRunes(func(_ int, c rune) string {
 		if c < 0x80 && (isDec(byte(c)) || c|32 >= 'a' && c|32 <= 'z' || strings.ContainsRune("_.-~/", c)) {
-			return string(c)
+			return ""
 		}
 		var out []byte
 		for _, x := range []byte(string(c)) {

@@ -81,7 +81,7 @@ func (j *jsonStyle) write(r *run, b *strBuilder, v Value, depth int) error {
 	}
 	switch x := v.(type) {
 	case Str:
-		if err := r.text(2 * len(x.s)); err != nil {
+		if err := r.chars(len(x.s)); err != nil {
 			return err
 		}
 		j.text(b, x)
@@ -146,7 +146,7 @@ func (j *jsonStyle) text(b *strBuilder, s Str) {
 			hi, lo := utf16.EncodeRune(c)
 			return fmt.Sprintf(`\u%04x\u%04x`, hi, lo)
 		}
-		return string(c)
+		return ""
 	}))
 	b.addText(`"`, false)
 }

@@ -36,13 +36,12 @@ var closers = map[byte]byte{'(': ')', '[': ']', '{': '}'}
 type lexer struct {
 	src       string
 	at        int
-	line      int
-	lineStart int
+	line, col int  // of at, from 1 and 0
 	lineOpen  bool // the last match ended with a newline: lstrip applies
 	out       []token
 }
 
-func (l *lexer) pos() pos { return pos{l.line, utf8.RuneCountInString(l.src[l.lineStart:l.at]) + 1} }
+func (l *lexer) pos() pos { return pos{l.line, l.col + 1} }
 
 func (l *lexer) fail(p pos, format string, args ...any) error {
 	return &Error{Kind: ErrSyntax, Line: p.line, Col: p.col, Msg: fmt.Sprintf(format, args...)}
@@ -53,8 +52,9 @@ func (l *lexer) skip(n int) {
 	chunk := l.src[l.at : l.at+n]
 	if k := strings.Count(chunk, "\n"); k > 0 {
 		l.line += k
-		l.lineStart = l.at + strings.LastIndexByte(chunk, '\n') + 1
+		l.col = 0
 	}
+	l.col += utf8.RuneCountInString(chunk[strings.LastIndexByte(chunk, '\n')+1:])
 	l.at += n
 	if n > 0 {
 		l.lineOpen = chunk[n-1] == '\n'

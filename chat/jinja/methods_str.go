@@ -52,7 +52,7 @@ var strMethods = map[string]strMethod{
 
 func plain(f func(Str) Str) strMethod {
 	return func(r *run, s Str, a *args) (Value, error) {
-		if err := r.text(2 * len(s.s)); err != nil {
+		if err := r.chars(len(s.s)); err != nil {
 			return nil, err
 		}
 		return f(s), nil

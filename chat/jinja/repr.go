@@ -42,6 +42,9 @@ func (r *run) writeRepr(b *strBuilder, v Value) error {
 	}
 	switch x := v.(type) {
 	case Str:
+		if err := r.chars(len(x.s)); err != nil {
+			return err
+		}
 		b.add(quote(x))
 	case *List:
 		return r.reprList(b, x)
@@ -152,7 +155,7 @@ func quote(s Str) Str {
 		case c == '\t':
 			return `\t`
 		case unicode.IsPrint(c):
-			return string(c)
+			return ""
 		case c < 0x100:
 			return fmt.Sprintf(`\x%02x`, c)
 		case c < 0x10000:

@@ -39,6 +39,9 @@ func (s Str) String() string { return s.s }
 // slice gives the bytes lo to hi and shares memory with s.
 func (s Str) slice(lo, hi int) Str {
 	out := Str{s: s.s[lo:hi], safe: s.safe}
+	if lo == hi {
+		return out
+	}
 	for _, u := range s.user {
 		if u.hi <= lo {
 			continue
@@ -75,7 +78,7 @@ func (s Str) escape() Str {
 		case '"':
 			return "&#34;"
 		}
-		return string(c)
+		return ""
 	}).as(true)
 }
 
@@ -143,17 +146,45 @@ func concat(parts ...Str) Str {
 	return b.str()
 }
 
-// mapRunes replaces each rune by what f gives for it at its byte offset.
+// mapRunes replaces each rune for which f gives a text; "" leaves it. A
+// replacement has the provenance of what it replaces.
 func (s Str) mapRunes(f func(i int, r rune) string) Str {
 	var b strBuilder
-	u := 0
+	done, u := 0, 0
 	for i, r := range s.s {
+		text := f(i, r)
+		if text == "" {
+			continue
+		}
+		u = b.addRange(s, done, i, u)
 		for u < len(s.user) && s.user[u].hi <= i {
 			u++
 		}
-		b.addText(f(i, r), u < len(s.user) && s.user[u].lo <= i)
+		b.addText(text, u < len(s.user) && s.user[u].lo <= i)
+		done = i + utf8.RuneLen(r)
 	}
+	if done == 0 {
+		return s.as(false)
+	}
+	b.addRange(s, done, len(s.s), u)
 	return b.str()
+}
+
+// addRange adds bytes lo to hi of s, where no span of s before the u-th reaches
+// lo; it gives the first span that reaches hi.
+func (b *strBuilder) addRange(s Str, lo, hi, u int) int {
+	base := b.b.Len() - lo
+	b.b.WriteString(s.s[lo:hi])
+	for ; u < len(s.user) && s.user[u].lo < hi; u++ {
+		from, to := max(s.user[u].lo, lo), min(s.user[u].hi, hi)
+		if from < to {
+			b.mark(base+from, base+to)
+		}
+		if s.user[u].hi > hi {
+			break
+		}
+	}
+	return u
 }
 
 // ascii says whether runes and bytes are the same.

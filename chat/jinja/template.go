@@ -144,6 +144,14 @@ func (r *run) text(n int) error {
 	return r.step(n / 256)
 }
 
+// chars pays for work on each of n bytes of a string.
+func (r *run) chars(n int) error {
+	if err := r.text(n); err != nil {
+		return err
+	}
+	return r.step(n / 16)
+}
+
 // list pays for n list items.
 func (r *run) list(n int) error {
 	if r.mem += int64(n) * 64; r.mem > r.lim.Memory {
