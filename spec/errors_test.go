@@ -3,6 +3,7 @@ package spec
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"math"
 	"strings"
 	"testing"
@@ -19,6 +20,17 @@ func traceText(f Files, text string) (*Traced, error) {
 	return trace("m.star", text, f, Options{AllowUnused: true})
 }
 
+// lineOf is the line of a shipped specification that holds a text.
+func lineOf(t *testing.T, name, text string) string {
+	t.Helper()
+	src, err := librarySource(name)
+	before, _, ok := strings.Cut(src, text)
+	if err != nil || !ok {
+		t.Fatalf("%s does not hold %q", name, text)
+	}
+	return fmt.Sprintf("%s.star:%d", name, 1+strings.Count(before, "\n"))
+}
+
 func TestProblemsAtOnce(t *testing.T) {
 	f := loadShapes(t, "llama.hf")
 	delete(f.tensors, "model.layers.1.mlp.up_proj.weight")
@@ -32,9 +44,9 @@ func TestProblemsAtOnce(t *testing.T) {
 	}
 	for _, want := range []string{
 		"4 problems",
-		"llama.star:23: missing tensor model.layers.1.mlp.up_proj.weight",
-		"llama.star:24: missing tensor model.norm.weight",
-		"llama.star:21: linear: the input [48] needs a weight [out, 48], got [48 47] of model.layers.2.self_attn.o_proj.weight",
+		lineOf(t, "llama", "gated_ffn(h") + ": missing tensor model.layers.1.mlp.up_proj.weight",
+		lineOf(t, "llama", "return linear(") + ": missing tensor model.norm.weight",
+		lineOf(t, "llama", "o_proj") + ": linear: the input [48] needs a weight [out, 48], got [48 47] of model.layers.2.self_attn.o_proj.weight",
 		"unused tensor surplus.weight F32 [3]",
 	} {
 		if !strings.Contains(err.Error(), want) {
