@@ -24,6 +24,7 @@ type Config struct {
 	Threads   int   // threads of the bandwidth measurement: those of the model
 	Context   int   // tokens of a sequence at most; 0: the model's own limit
 	Memory    int64 // bytes of keys and values at most; 0: what is free
+	Bandwidth float64 // read bandwidth in bytes a second; 0: it is measured first
 	Progress  func(string)
 }
 
@@ -132,7 +133,6 @@ type runner struct {
 	c     *Config
 	rows  int // of a batch at most
 	reads *reads
-	bw    float64 // bytes a second
 	pool  *pool
 }
 
@@ -212,8 +212,8 @@ func (r *runner) result(t Test, times []time.Duration) Result {
 	if r.reads != nil {
 		res.BytesPerToken = float64(r.reads.test(t, r.rows)) / tokens
 	}
-	if r.bw > 0 {
-		res.BandwidthShare = res.BytesPerToken * res.TokensPerSecond / r.bw
+	if r.c.Bandwidth > 0 {
+		res.BandwidthShare = res.BytesPerToken * res.TokensPerSecond / r.c.Bandwidth
 	}
 	return res
 }

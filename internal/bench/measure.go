@@ -53,14 +53,15 @@ func Measure(ctx context.Context, m *model.Model, c Config) (*Report, error) {
 	if err != nil {
 		return r, err
 	}
-	if c.Progress != nil {
-		c.Progress("measuring the read bandwidth")
+	if c.Bandwidth == 0 {
+		if c.Progress != nil {
+			c.Progress("measuring the read bandwidth")
+		}
+		if c.Bandwidth, err = Bandwidth(c.Threads); err != nil {
+			return r, err
+		}
 	}
-	bw, err := Bandwidth(c.Threads)
-	if err != nil {
-		return r, err
-	}
-	r.Bandwidth = bw / 1e9
+	r.Bandwidth = c.Bandwidth / 1e9
 	if c.Progress != nil {
 		c.Progress("loading the weights")
 	}
@@ -68,7 +69,7 @@ func Measure(ctx context.Context, m *model.Model, c Config) (*Report, error) {
 		return r, err
 	}
 	r.WeightBytes = m.WeightBytes()
-	run := &runner{f: m, c: &c, rows: m.Limits.Rows, bw: bw, pool: newPool(vocabulary(m)),
+	run := &runner{f: m, c: &c, rows: m.Limits.Rows, pool: newPool(vocabulary(m)),
 		reads: readsOf(m.Program, m, keys.Size(), values.Size())}
 	r.Results, err = run.all(ctx, tests)
 	return r, err
