@@ -41,6 +41,8 @@ func setOf(tier sys.Tier, t quant.Type) *kernelSet {
 	switch tier {
 	case sys.AVX2:
 		return avx2Sets[t]
+	case sys.AVX512:
+		return avx512Sets[t]
 	}
 	return nil
 }
@@ -92,13 +94,23 @@ func (ks *kernelSet) fewRows(w *Matrix, dst []float32, stride int, a *Acts, from
 	}
 }
 
-// pointTo sets the planes to block b of panel p.
+// pointTo sets the planes to block b of panel p. A plane that the type does not
+// have keeps a pointer into the panel: it must not point past the memory.
 func (ks *kernelSet) pointTo(g *args, w *Matrix, p, b int) {
 	base := unsafe.Pointer(&w.data[p*w.panel])
-	g.plane[0] = unsafe.Add(base, b*w.form.bits[0]*unit)
-	g.plane[1] = unsafe.Add(base, w.plane[1]+b*w.form.bits[1]*unit)
-	g.plane[2] = unsafe.Add(base, w.plane[2]+b*scaleBytes[w.form.scale])
-	g.plane[3] = unsafe.Add(base, w.plane[3]+b/8*w.form.super)
+	f := &w.form
+	g.plane = [4]unsafe.Pointer{base, base, base, base}
+	if f.class == classFloat {
+		return
+	}
+	g.plane[0] = unsafe.Add(base, b*f.bits[0]*unit)
+	g.plane[2] = unsafe.Add(base, w.plane[2]+b*scaleBytes[f.scale])
+	if f.bits[1] > 0 {
+		g.plane[1] = unsafe.Add(base, w.plane[1]+b*f.bits[1]*unit)
+	}
+	if f.super > 0 {
+		g.plane[3] = unsafe.Add(base, w.plane[3]+b/8*f.super)
+	}
 }
 
 // wideRows unpacks a part of the panel at a time and passes all rows, a whole

@@ -11,6 +11,10 @@ func avx2Int(one, two, four, unpack, wide kernel) *kernelSet {
 	return &kernelSet{one: one, two: two, four: four, unpack: unpack, wide: wide, tile: 4, wideFrom: 12}
 }
 
+func avx512Int(one, two, four, unpack, wide kernel) *kernelSet {
+	return &kernelSet{one: one, two: two, four: four, unpack: unpack, wide: wide, tile: 8, wideFrom: 8}
+}
+
 // avx2Sets are the kernels of the AVX2 tier.
 var avx2Sets = map[quant.Type]*kernelSet{
 	quant.Q4_0:   avx2Int(avx2Q40x1, avx2Q40x2, avx2Q40x4, avx2UnpackQ40, avx2WideOffset8),
@@ -29,6 +33,26 @@ var avx2Sets = map[quant.Type]*kernelSet{
 	quant.F32:    {one: avx2F32x1, two: avx2F32x2, four: avx2F32x4, wide: avx2WideFloat, tile: 6, wideFrom: 12},
 	quant.F16:    {one: avx2F16x1, two: avx2F16x2, four: avx2F16x4, unpack: avx2UnpackF16, wide: avx2WideFloat, tile: 6, wideFrom: 18},
 	quant.BF16:   {one: avx2BF16x1, two: avx2BF16x2, four: avx2BF16x4, unpack: avx2UnpackBF16, wide: avx2WideFloat, tile: 6, wideFrom: 18},
+}
+
+// avx512Sets are the kernels of the AVX-512 tier.
+var avx512Sets = map[quant.Type]*kernelSet{
+	quant.Q4_0:   avx512Int(avx512Q40x1, avx512Q40x2, avx512Q40x4, avx512UnpackQ40, avx512WideOffset8),
+	quant.Q5_0:   avx512Int(avx512Q50x1, avx512Q50x2, avx512Q50x4, avx512UnpackQ50, avx512WideOffset16),
+	quant.Q8_0:   avx512Int(avx512Q80x1, avx512Q80x2, avx512Q80x4, avx512UnpackQ80, avx512WideOffset128),
+	quant.IQ4_NL: avx512Int(avx512IQ4NLx1, avx512IQ4NLx2, avx512IQ4NLx4, avx512UnpackIQ4NL, avx512WideOffset128),
+	quant.IQ4_XS: avx512Int(avx512IQ4XSx1, avx512IQ4XSx2, avx512IQ4XSx4, avx512UnpackIQ4XS, avx512WideOffset128),
+	quant.MXFP4:  avx512Int(avx512MXFP4x1, avx512MXFP4x2, avx512MXFP4x4, avx512UnpackMXFP4, avx512WideOffset12),
+	quant.Q4_1:   avx512Int(avx512Q41x1, avx512Q41x2, avx512Q41x4, avx512UnpackQ41, avx512WideMin),
+	quant.Q5_1:   avx512Int(avx512Q51x1, avx512Q51x2, avx512Q51x4, avx512UnpackQ51, avx512WideMin),
+	quant.Q4_K:   avx512Int(avx512Q4Kx1, avx512Q4Kx2, avx512Q4Kx4, avx512UnpackQ4K, avx512WideMin),
+	quant.Q5_K:   avx512Int(avx512Q5Kx1, avx512Q5Kx2, avx512Q5Kx4, avx512UnpackQ5K, avx512WideMin),
+	quant.Q3_K:   avx512Int(avx512Q3Kx1, avx512Q3Kx2, avx512Q3Kx4, avx512UnpackQ3K, avx512WideSub4),
+	quant.Q6_K:   avx512Int(avx512Q6Kx1, avx512Q6Kx2, avx512Q6Kx4, avx512UnpackQ6K, avx512WideSub32),
+	quant.Q2_K:   avx512Int(avx512Q2Kx1, avx512Q2Kx2, avx512Q2Kx4, avx512UnpackQ2K, avx512WideSubMin),
+	quant.F32:    {one: avx512F32x1, two: avx512F32x2, four: avx512F32x4, wide: avx512WideFloat, tile: 8, wideFrom: 8},
+	quant.F16:    {one: avx512F16x1, two: avx512F16x2, four: avx512F16x4, unpack: avx512UnpackF16, wide: avx512WideFloat, tile: 8, wideFrom: 16},
+	quant.BF16:   {one: avx512BF16x1, two: avx512BF16x2, four: avx512BF16x4, unpack: avx512UnpackBF16, wide: avx512WideFloat, tile: 8, wideFrom: 16},
 }
 
 // prepareInt8 writes the records of a row.

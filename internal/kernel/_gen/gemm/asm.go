@@ -72,7 +72,7 @@ func label(name string, n int) string { return fmt.Sprint(name, n) }
 var patterns = map[string]uint32{
 	"ones16": 0x00010001, "ones8": 0x01010101, "signs8": 0x80808080,
 	"mask0f": 0x0f0f0f0f, "mask10": 0x10101010, "mask30": 0x30303030, "mask03": 0x03030303, "mask04": 0x04040404,
-	"nibbleWords": 0x000f000f, "high16": 0xffff0000, "one32": 1,
+	"nibbleWords": 0x000f000f, "nibbles32": 0x0000000f, "high16": 0xffff0000, "one32": 1,
 	"words12": 12 | 12<<16,
 	"minus4":  0xfffcfffc, "minus8": 0xfff8fff8, "minus12": 0xfff4fff4, "minus16": 0xfff0fff0,
 	"minus32": 0xffe0ffe0, "minus128": 0xff80ff80,
@@ -115,7 +115,8 @@ func (c *asm) mem(name string) operand.Mem {
 
 // permutations are constants of 8 or 16 dwords.
 var permutations = map[string][]uint32{
-	"packed": {0, 4, 1, 5, 2, 6, 3, 7},
+	"packed":    {0, 4, 1, 5, 2, 6, 3, 7},
+	"halfOrder": {0, 1, 2, 3, 8, 9, 10, 11, 4, 5, 6, 7, 12, 13, 14, 15},
 }
 
 // constant is a named constant: its register if the function holds it in one,

@@ -109,7 +109,7 @@ func (k *intKernel) holdConstants() {
 	}
 	k.hold(map[int]string{2: "mask03", 4: "mask0f"}[k.bits[0]])
 	if k.bits[1] > 0 {
-		k.hold(k.highMask())
+		k.hold(highMask(k.bits))
 	}
 }
 

@@ -25,6 +25,7 @@ func main() {
 		emit func(*build.Context)
 	}{
 		{"kernels_avx2_amd64", avx2Kernels},
+		{"kernels_avx512_amd64", avx512Kernels},
 	} {
 		if err := write(filepath.Join(out, f.name), f.emit); err != nil {
 			log.Fatal(err)

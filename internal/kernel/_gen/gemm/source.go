@@ -71,12 +71,13 @@ func (k *intKernel) highCode(g, h int) reg.VecVirtual {
 	case move < 0:
 		k.VPSRLW(operand.Imm(uint64(-move)), w, w)
 	}
-	k.VPAND(k.constant(k.highMask()), w, w)
+	k.VPAND(k.constant(highMask(k.bits)), w, w)
 	return w
 }
 
-func (k *intKernel) highMask() string {
-	return map[[2]int]string{{4, 1}: "mask10", {4, 2}: "mask30", {2, 1}: "mask04"}[k.bits]
+// highMask is the constant that selects high bits in their place.
+func highMask(bits [2]int) string {
+	return map[[2]int]string{{4, 1}: "mask10", {4, 2}: "mask30", {2, 1}: "mask04"}[bits]
 }
 
 func (k *intKernel) wideCode(g, h int) (w, abs reg.VecVirtual) {
