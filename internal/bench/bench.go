@@ -16,14 +16,14 @@ import (
 
 // Config says what is measured.
 type Config struct {
-	Prefill   []int // lengths of a prompt, one test each
-	Decode    int   // tokens that each sequence decodes in a test; 0: no decode tests
-	Depths    []int // tokens already there before decoding
-	Sequences []int // sequences decoded at once
-	Repeat    int   // runs of a test, of which the median counts; 0: 3
-	Threads   int   // threads of the bandwidth measurement: those of the model
-	Context   int   // tokens of a sequence at most; 0: the model's own limit
-	Memory    int64 // bytes of keys and values at most; 0: what is free
+	Prefill   []int   // lengths of a prompt, one test each
+	Decode    int     // tokens that each sequence decodes in a test; 0: no decode tests
+	Depths    []int   // tokens already there before decoding
+	Sequences []int   // sequences decoded at once
+	Repeat    int     // runs of a test, of which the median counts; 0: 3
+	Threads   int     // threads of the bandwidth measurement: those of the model
+	Context   int     // tokens of a sequence at most; 0: the model's own limit
+	Memory    int64   // bytes of keys and values at most; 0: what is free
 	Bandwidth float64 // read bandwidth in bytes a second; 0: it is measured first
 	Progress  func(string)
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/inferflow/inferflow/internal/batch"
 	"github.com/inferflow/inferflow/internal/model"
 	"github.com/inferflow/inferflow/internal/sys"
 )
@@ -121,6 +122,9 @@ func (r *Report) fitting(m *model.Model, c *Config) ([]Test, error) {
 		return nil, fmt.Errorf("bench: no test was asked for")
 	}
 	blocks, longest := blocksOf(tests)
+	if size == 0 { // nothing is kept a token: blocks cost nothing, the context brings them
+		longest = max(longest, blocks*batch.BlockTokens)
+	}
 	return tests, m.Reserve(max(longest, 1), max(blocks, 2))
 }
 
