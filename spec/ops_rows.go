@@ -109,7 +109,7 @@ func (t *tracer) bias(weight, bias starlark.Value) (*weightValue, error) {
 	case *weightValue:
 		return b, nil
 	case starlark.String:
-		return t.need(string(b))
+		return t.named(b)
 	case starlark.Bool:
 		if !named {
 			return nil, fmt.Errorf("linear: bias of an unnamed weight is a weight or a name")
@@ -193,6 +193,9 @@ type normArgs struct {
 }
 
 func (t *tracer) norm(kind graph.NormKind, a normArgs) (starlark.Value, error) {
+	if !(a.eps >= 0) {
+		return nil, fmt.Errorf("%s_norm: eps is missing or negative", kind)
+	}
 	attr := graph.NormAttr{Kind: kind, Eps: float64(a.eps), Offset: float64(a.offset), Groups: a.groups}
 	label := ""
 	if a.weight != nil && a.weight != starlark.None {
@@ -220,7 +223,7 @@ func (t *tracer) norm(kind graph.NormKind, a normArgs) (starlark.Value, error) {
 }
 
 func doRMSNorm(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	a := normArgs{bias: starlark.False}
+	a := normArgs{bias: starlark.False, eps: -1}
 	err := starlark.UnpackArgs(name, args, kwargs, "x", &a.x, "weight?", &a.weight, "eps", &a.eps, "offset?", &a.offset, "groups?", &a.groups)
 	if err != nil {
 		return nil, err
@@ -232,7 +235,7 @@ func doRMSNorm(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tu
 }
 
 func doLayerNorm(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	a := normArgs{bias: starlark.None}
+	a := normArgs{bias: starlark.None, eps: -1}
 	err := starlark.UnpackArgs(name, args, kwargs, "x", &a.x, "weight?", &a.weight, "eps", &a.eps, "bias?", &a.bias, "offset?", &a.offset, "groups?", &a.groups)
 	if err != nil {
 		return nil, err
@@ -241,7 +244,7 @@ func doLayerNorm(t *tracer, name string, args starlark.Tuple, kwargs []starlark.
 }
 
 func doL2Norm(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	var a normArgs
+	a := normArgs{eps: -1}
 	if err := starlark.UnpackArgs(name, args, kwargs, "x", &a.x, "eps", &a.eps); err != nil {
 		return nil, err
 	}

@@ -44,7 +44,12 @@ func (f *shapeFiles) TensorNames() []string {
 // loadShapes reads testdata/shapes/NAME.json, made by testdata/make_shapes.py.
 func loadShapes(t testing.TB, name string) *shapeFiles {
 	t.Helper()
-	raw, err := os.ReadFile(filepath.Join("testdata", "shapes", name+".json"))
+	return loadFrom(t, filepath.Join("testdata", "shapes", name+".json"))
+}
+
+func loadFrom(t testing.TB, path string) *shapeFiles {
+	t.Helper()
+	raw, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -193,6 +198,31 @@ func BenchmarkTrace(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
+		})
+	}
+}
+
+// TestPaper traces the strange families that the language was tried on before
+// it was settled (docs/decisions/spec-language.md).
+func TestPaper(t *testing.T) {
+	paths, err := filepath.Glob("testdata/paper/*.star")
+	if err != nil || len(paths) == 0 {
+		t.Fatal("no specifications")
+	}
+	for _, p := range paths {
+		name := strings.TrimSuffix(filepath.Base(p), ".star")
+		t.Run(name, func(t *testing.T) {
+			src, err := os.ReadFile(p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			f := loadFrom(t, filepath.Join("testdata", "paper", name+".hf.json"))
+			tr, err := trace(name+".star", string(src), f, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			tr.SpecName = name
+			compare(t, filepath.Join("testdata", "paper", name+".txt"), report(tr))
 		})
 	}
 }

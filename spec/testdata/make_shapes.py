@@ -1,6 +1,6 @@
 """Writes shapes/FAMILY.BINDING.json: configuration and tensor shapes of small models.
 
-Usage: make_shapes.py ZOO [FAMILY ...]
+Usage: make_shapes.py [--out DIR] ZOO [FAMILY ...]
 ZOO holds FAMILY/config.json with FAMILY/model.safetensors, and gguf/FAMILY.gguf (needs the gguf package).
 With NAME=FILE.gguf in place of a family that one file is read.
 """
@@ -44,6 +44,9 @@ def gguf_file(name, path):
     dump(name, "gguf", config["general.architecture"], config, tensors)
 
 
+if sys.argv[1] == "--out":
+    OUT = sys.argv[2]
+    del sys.argv[1:3]
 os.makedirs(OUT, exist_ok=True)
 zoo = sys.argv[1]
 for family in sys.argv[2:]:
