@@ -71,7 +71,7 @@ func (r *run) own(x Value, name string) (Value, bool, error) {
 			}
 		}
 		m, ok := listMethods[name]
-		if ok && (c.kind == kindList || c.kind == kindTuple && (name == "index" || name == "count")) {
+		if ok && (c.kind == kindList || (c.kind == kindTuple || c.kind == kindRange) && (name == "index" || name == "count")) {
 			return &Func{name, func(r *run, a *args) (Value, error) { return m(r, c, a) }}, true, nil
 		}
 	case *Namespace:
@@ -207,7 +207,8 @@ func (s *sliceExpr) apply(r *run, sc *scope, x Value) (Value, error) {
 		}
 		out := &List{kind: c.kind}
 		if c.kind == kindRange {
-			out.kind = kindList
+			at := func(i int) int64 { return c.ends[0] + int64(i)*c.ends[2] }
+			out.ends = [3]int64{at(lo), at(hi), c.ends[2] * int64(step)}
 		}
 		for i := lo; step > 0 && i < hi || step < 0 && i > hi; i += step {
 			if err := r.list(1); err != nil {
@@ -217,7 +218,7 @@ func (s *sliceExpr) apply(r *run, sc *scope, x Value) (Value, error) {
 		}
 		return out, nil
 	}
-	return undefined(typeName(x) + " cannot be sliced"), nil
+	return nil, errorf("a %s cannot be sliced", typeName(x))
 }
 
 func (s *sliceExpr) text(r *run, sc *scope, c Str) (Value, error) {
@@ -290,7 +291,7 @@ func (r *run) iter(v Value) (*Iter, error) {
 		}
 		return iterOf(append([]Value(nil), x.keys...)), nil
 	case Str:
-		rest := x
+		rest := x.as(false)
 		return &Iter{name: "str_iterator", next: func() (Value, bool, error) {
 			if rest.s == "" {
 				return nil, false, nil

@@ -3,6 +3,7 @@ package jinja
 import (
 	"encoding/json"
 	"os"
+	"path/filepath"
 	"testing"
 	"time"
 )
@@ -16,9 +17,9 @@ type expressionCase struct {
 	Error  string  `json:"error"`
 }
 
-func readExpressions(t testing.TB) (vars json.RawMessage, cases []expressionCase) {
+func readExpressions(t testing.TB, path string) (vars json.RawMessage, cases []expressionCase) {
 	t.Helper()
-	raw, err := os.ReadFile("testdata/expressions.json")
+	raw, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,8 +52,20 @@ func renderSource(source string, vars json.RawMessage, lim Limits) (Str, error) 
 
 // TestExpressions holds small templates against what Jinja2 3.1.6 makes of them
 // (testdata/make_expressions.py).
-func TestExpressions(t *testing.T) {
-	vars, cases := readExpressions(t)
+func TestExpressions(t *testing.T) { runExpressions(t, "testdata/expressions.json") }
+
+// TestRandom does the same with random templates, of which
+// testdata/make_random.py makes any number.
+func TestRandom(t *testing.T) {
+	path := filepath.Join(os.Getenv("INFERFLOW_TESTDATA"), "expressions.json")
+	if _, err := os.Stat(path); err != nil {
+		t.Skip("INFERFLOW_TESTDATA has no expressions.json (see testdata/make_random.py)")
+	}
+	runExpressions(t, path)
+}
+
+func runExpressions(t *testing.T, path string) {
+	vars, cases := readExpressions(t, path)
 	for _, c := range cases {
 		got, err := renderSource(c.Source, vars, Limits{})
 		switch {

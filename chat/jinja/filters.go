@@ -404,10 +404,6 @@ func filterTruncate(r *run, v Value, a *args) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	s, err := textArg("truncate", v)
-	if err != nil {
-		return nil, err
-	}
 	end := lit("...")
 	if p[2] != nil {
 		if end, err = textArg("truncate", p[2]); err != nil {
@@ -424,13 +420,21 @@ func filterTruncate(r *run, v Value, a *args) (Value, error) {
 			return nil, err
 		}
 	}
-	n := int64(s.runeLen())
+	size, err := r.length(v)
+	if err != nil {
+		return nil, err
+	}
+	n := int64(size)
 	keep := length - int64(end.runeLen())
 	if keep < 0 || leeway < 0 {
 		return nil, errorf("truncate: length %d is shorter than the end, or the leeway negative", length)
 	}
 	if n <= length || n-length <= leeway {
-		return s, nil
+		return v, nil
+	}
+	s, err := textArg("truncate", v)
+	if err != nil {
+		return nil, err
 	}
 	cut := s.slice(0, s.offset(int(keep)))
 	if p[1] == nil || !truth(p[1]) {
@@ -489,18 +493,59 @@ func filterStripTags(r *run, v Value, a *args) (Value, error) {
 	return r.join(lit(" "), words)
 }
 
+// filterURLEncode quotes text for a path, or pairs for a query.
 func filterURLEncode(r *run, v Value, a *args) (Value, error) {
-	s, err := r.str(v)
+	if d, ok := v.(*Dict); ok {
+		view, err := r.dictItems(d)
+		if err != nil {
+			return nil, err
+		}
+		v = view
+	}
+	if _, text := v.(Str); text || !isIterable(v) {
+		return r.urlQuote(v, false)
+	}
+	pairs, err := r.items(v)
 	if err != nil {
 		return nil, err
 	}
+	var out []Value
+	for _, p := range pairs {
+		kv, err := r.items(p)
+		if err != nil {
+			return nil, err
+		}
+		if len(kv) != 2 {
+			return nil, errorf("urlencode wants pairs, got %d items", len(kv))
+		}
+		key, err := r.urlQuote(kv[0], true)
+		if err != nil {
+			return nil, err
+		}
+		val, err := r.urlQuote(kv[1], true)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, concat(key, lit("="), val))
+	}
+	return r.join(lit("&"), out)
+}
+
+func (r *run) urlQuote(v Value, query bool) (Str, error) {
+	s, err := r.str(v)
+	if err != nil {
+		return Str{}, err
+	}
 	if err := r.chars(3 * len(s.s)); err != nil {
-		return nil, err
+		return Str{}, err
 	}
 	const hex = "0123456789ABCDEF"
 	return s.mapRunes(func(_ int, c rune) string {
-		if c < 0x80 && (isDec(byte(c)) || c|32 >= 'a' && c|32 <= 'z' || strings.ContainsRune("_.-~/", c)) {
+		if c < 0x80 && (isDec(byte(c)) || c|32 >= 'a' && c|32 <= 'z' || strings.ContainsRune("_.-~", c)) || c == '/' && !query {
 			return ""
+		}
+		if c == ' ' && query {
+			return "+"
 		}
 		var out []byte
 		for _, x := range []byte(string(c)) {

@@ -100,7 +100,7 @@ func filterItems(r *run, v Value, a *args) (Value, error) {
 		}
 		return iterOf(view.items), nil
 	}
-	return nil, errorf("items wants a mapping, not a %s", typeName(v))
+	return failing(errorf("items wants a mapping, not a %s", typeName(v))), nil
 }
 
 func filterDictSort(r *run, v Value, a *args) (Value, error) {
@@ -153,11 +153,10 @@ func filterSort(r *run, v Value, a *args) (Value, error) {
 	sensitive := p[1] != nil && truth(p[1])
 	keys := make([]Value, len(items))
 	for i, it := range items {
-		if len(paths) == 0 {
-			keys[i] = foldCase(it, sensitive)
-			continue
+		key := newList(nil)  // of one item even without an attribute: lists
+		if len(paths) == 0 { // compare for equality before they compare for order
+			key.items = []Value{foldCase(it, sensitive)}
 		}
-		key := newList(nil)
 		for _, path := range paths {
 			k, err := r.path(it, path, nil)
 			if err != nil {
@@ -329,7 +328,7 @@ func filterMap(r *run, v Value, a *args) (Value, error) {
 	}
 	it, err := r.iter(v)
 	if err != nil {
-		return nil, err
+		return failing(err), nil
 	}
 	apply := func(x Value) (Value, error) { return r.path(x, attribute, otherwise) }
 	if !byAttr {
@@ -349,6 +348,12 @@ func filterMap(r *run, v Value, a *args) (Value, error) {
 		y, err := apply(x)
 		return y, true, err
 	}), nil
+}
+
+// failing is an iterator that tells an error when it is used: Jinja2's filters
+// that are generators look at their input no sooner.
+func failing(err error) *Iter {
+	return &Iter{name: "generator", next: func() (Value, bool, error) { return nil, false, err }}
 }
 
 // lazily yields what f gives for those items that it keeps.
@@ -407,7 +412,7 @@ func selecting(want, byAttr bool) filterFunc {
 		}
 		it, err := r.iter(v)
 		if err != nil {
-			return nil, err
+			return failing(err), nil
 		}
 		return r.lazily(it, func(x Value) (Value, bool, error) {
 			y := x

@@ -60,7 +60,7 @@ func (r *run) percent(format Str, v Value) (Value, error) {
 	}
 	b.add(format.slice(at, len(format.s)))
 	if used < len(values) && dict == nil {
-		if l, isList := v.(*List); !isList || l.kind == kindTuple {
+		if l, isList := v.(*List); !isUndefined(v) && (!isList || l.kind == kindTuple) {
 			return nil, errorf("not all arguments converted during string formatting")
 		}
 	}

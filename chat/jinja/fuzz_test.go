@@ -9,7 +9,7 @@ import (
 // FuzzRender parses and renders any source: neither may panic, hang or fail
 // with anything but an *Error, and the pieces must be well formed.
 func FuzzRender(f *testing.F) {
-	vars, cases := readExpressions(f)
+	vars, cases := readExpressions(f, "testdata/expressions.json")
 	for i, c := range cases {
 		if i%3 == 0 {
 			f.Add(c.Source)

@@ -308,9 +308,9 @@ func partition(index func(string, string) int, right bool) strMethod {
 		k := index(s.s, sep.s)
 		if k < 0 {
 			if right {
-				return newTuple(Str{}, Str{}, s), nil
+				return newTuple(Str{}.as(s.safe), Str{}.as(s.safe), s), nil
 			}
-			return newTuple(s, Str{}, Str{}), nil
+			return newTuple(s, Str{}.as(s.safe), Str{}.as(s.safe)), nil
 		}
 		end := k + len(sep.s)
 		return newTuple(s.slice(0, k), s.slice(k, end), s.slice(end, len(s.s))), nil
@@ -384,11 +384,14 @@ func strJoin(r *run, s Str, a *args) (Value, error) {
 		return nil, err
 	}
 	for i, it := range items {
-		if _, ok := it.(Str); !ok {
+		if s.safe { // Markup joins anything, escaped
+			text, err := r.str(it)
+			if err != nil {
+				return nil, err
+			}
+			items[i] = text.escape()
+		} else if _, ok := it.(Str); !ok {
 			return nil, errorf("join: item %d is a %s, not a string", i, typeName(it))
-		}
-		if s.safe {
-			items[i] = it.(Str).escape()
 		}
 	}
 	out, err := r.join(s, items)

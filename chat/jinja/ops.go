@@ -125,16 +125,10 @@ func (r *run) add(x, y Value) (Value, error) {
 }
 
 func (r *run) repeat(x, y Value) (Value, error) {
-	if _, ok := x.(int64); ok {
+	if _, ok := intIndex(x); ok {
 		x, y = y, x
 	}
-	n, ok := y.(int64)
-	if b, isBool := y.(bool); isBool {
-		ok = true
-		if b {
-			n = 1
-		}
-	}
+	n, ok := intIndex(y)
 	if !ok {
 		return nil, errorf("%s * %s has no meaning", typeName(x), typeName(y))
 	}

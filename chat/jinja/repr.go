@@ -45,6 +45,12 @@ func (r *run) writeRepr(b *strBuilder, v Value) error {
 		if err := r.chars(len(x.s)); err != nil {
 			return err
 		}
+		if x.safe {
+			b.addText("Markup(", false)
+			b.add(quote(x))
+			b.addText(")", false)
+			break
+		}
 		b.add(quote(x))
 	case *List:
 		return r.reprList(b, x)
