@@ -378,22 +378,6 @@ func oneByte(op string, x, y, c []byte, lane, i int) byte {
 	panic("emulator: " + op)
 }
 
-// fma32 is a·b + c rounded once: the sum in float64 is rounded to odd, so that
-// rounding it to float32 cannot err.
-func fma32(a, b, c float32) float32 {
-	p, d := float64(a)*float64(b), float64(c)
-	s := p + d
-	t := s - p
-	if e := (p - (s - t)) + (d - t); e != 0 && math.Float64bits(s)&1 == 0 {
-		if (e > 0) == (s > 0) {
-			s = math.Float64frombits(math.Float64bits(s) + 1)
-		} else {
-			s = math.Float64frombits(math.Float64bits(s) - 1)
-		}
-	}
-	return float32(s)
-}
-
 // emulated gives the kernels of a set as interpreted functions.
 func (m *machine) emulated(ks kernelSet) *kernelSet {
 	wrap := func(k kernel) kernel {
@@ -431,6 +415,27 @@ func TestEmulatedKernels(t *testing.T) {
 					a := prepared(typ, randomActs(rng, rows, k), rows, k)
 					want := mulAll(w.on(sys.AVX2), a, 0, rows, 0, w.Panels())
 					sameBits(t, fmt.Sprint(typ, " ", tier, " k=", k, " m=", rows), mulAll(e, a, 0, rows, 0, w.Panels()), want)
+				}
+			}
+		}
+	}
+}
+
+// Each file keeps to the instructions that its tier promises: AVX2 must not use
+// the registers and the masks that only AVX-512 has.
+func TestInstructionSets(t *testing.T) {
+	m := newMachine(t, "kernels_avx2_amd64.s")
+	for name, code := range m.funcs {
+		for _, l := range code {
+			if strings.Contains(l.op, ".") {
+				t.Errorf("%s: %s is not AVX2", name, l.op)
+			}
+			for _, a := range l.args {
+				if len(a) < 2 || strings.HasPrefix(l.op, "J") || !strings.Contains("XYZK", a[:1]) {
+					continue
+				}
+				if r, size := vecReg(a); r > 15 || size > 32 {
+					t.Errorf("%s: %s %v is not AVX2", name, l.op, l.args)
 				}
 			}
 		}
