@@ -47,6 +47,9 @@ type Options struct {
 	LateSystem LateSystem
 	// DeveloperRole renames the role "developer"; "" keeps it.
 	DeveloperRole string
+	// SystemInUser joins system messages to the user's message that follows (a
+	// blank line between), for templates that refuse the role.
+	SystemInUser bool
 }
 
 // Template is a parsed chat template, safe for concurrent use.

@@ -87,6 +87,37 @@ func (t *Template) arrange(msgs []Message) []Message {
 		}
 		out = append(out, m)
 	}
+	if t.opts.SystemInUser {
+		return systemInUser(out)
+	}
+	return out
+}
+
+// systemInUser turns system messages into the beginning of the next message of
+// the user, or into one of its own where none follows.
+func systemInUser(msgs []Message) []Message {
+	out := msgs[:0]
+	var waiting *Message
+	for _, m := range msgs {
+		if m.Role == "system" {
+			m.Role = "user"
+			if waiting == nil {
+				waiting = &m
+			} else {
+				join(waiting, m)
+			}
+			continue
+		}
+		if waiting != nil && m.Role == "user" {
+			join(waiting, m)
+			m.Content, m.Parts, m.NoContent = waiting.Content, waiting.Parts, false
+			waiting = nil
+		}
+		out = append(out, m)
+	}
+	if waiting != nil {
+		out = append(out, *waiting)
+	}
 	return out
 }
 
@@ -95,10 +126,15 @@ func mergeSystem(msgs []Message, m Message) []Message {
 	if msgs[0].Role != "system" {
 		return append([]Message{m}, msgs...)
 	}
-	first := &msgs[0]
+	join(&msgs[0], m)
+	return msgs
+}
+
+// join adds the content of m to first, with a blank line between.
+func join(first *Message, m Message) {
 	if first.Parts == nil && m.Parts == nil {
-		first.Content = strings.Join([]string{first.Content, m.Content}, "\n\n")
-		return msgs
+		first.Content += "\n\n" + m.Content
+		return
 	}
 	parts := func(m Message) []Part {
 		if m.Parts != nil {
@@ -108,7 +144,6 @@ func mergeSystem(msgs []Message, m Message) []Message {
 	}
 	joined := append(append([]Part(nil), parts(*first)...), Part{Type: "text", Text: "\n\n"})
 	first.Parts = append(joined, parts(m)...)
-	return msgs
 }
 
 // marked puts the mark behind the text of the last message.

@@ -50,7 +50,7 @@ func TestLimits(t *testing.T) {
 		"deep call":        "{{ " + nested("dict(x=", "1", ")", 150) + " }}" + loop + endLoop,
 		"long chain":       "{{ 1" + strings.Repeat(" + 1", 5000) + " }}",
 	} {
-		_, err := renderSource(source, json.RawMessage("{}"), Limits{Steps: 300_000})
+		_, err := renderSource(source, json.RawMessage("{}"), Limits{Steps: 300_000, Memory: 64 << 20})
 		if !errors.Is(err, ErrLimit) {
 			t.Errorf("%s: got %v", name, err)
 		}
