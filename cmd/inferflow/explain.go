@@ -189,16 +189,17 @@ func (p *explainer) bytes() {
 	}
 }
 
-// lines prints the specification's lines that made nodes.
+// lines prints the specification's lines that made nodes, the nodes below each.
 func (p *explainer) lines() {
 	p.section("the graph by line of the specification")
-	t := table{head: []string{"line", "", "operations", "where"}, right: []bool{true}}
-	if p.e.Profile != nil {
-		t = table{head: []string{"line", "prefill", "decode", "", "operations", "where"}, right: []bool{true, true, true}}
+	q := p.e.Profile
+	t := table{head: []string{"line", "where", ""}, right: []bool{true}}
+	if q != nil {
+		t = table{head: []string{"line", "prefill", "decode", "where", ""}, right: []bool{true, true, true}}
 	}
 	for i := range p.e.Lines {
 		l := &p.e.Lines[i]
-		text := clip(strings.TrimSpace(l.Text), 100)
+		text := strings.TrimSpace(l.Text)
 		if text == "" {
 			text = l.File
 		}
@@ -210,11 +211,13 @@ func (p *explainer) lines() {
 			}
 			ops = append(ops, op)
 		}
-		row := []string{strconv.Itoa(l.Line), text, strings.Join(ops, " "), bench.LayersText(l.Layers, p.e.Model.Layers)}
-		if q := p.e.Profile; q != nil {
-			row = append([]string{row[0], percent(l.Prefill, q.PrefillSeconds), percent(l.Decode, q.DecodeSeconds)}, row[1:]...)
+		row, below := []string{strconv.Itoa(l.Line)}, []string{"", "", "  " + strings.Join(ops, ", ")}
+		if q != nil {
+			row = append(row, percent(l.Prefill, q.PrefillSeconds), percent(l.Decode, q.DecodeSeconds))
+			below = append([]string{"", ""}, below...)
 		}
-		t.add(row...)
+		t.add(append(row, bench.LayersText(l.Layers, p.e.Model.Layers), text)...)
+		t.add(below...)
 	}
 	p.table(&t)
 }

@@ -81,7 +81,7 @@ func open(t *testing.T, name string, o model.Options) *model.Model {
 }
 
 func TestMeasure(t *testing.T) {
-	for _, name := range []string{"llama.hf", "mixtral.hf", "gemma3_text.hf"} {
+	for _, name := range []string{"llama.hf", "mixtral.hf", "gemma3_text.hf", "gpt2.hf"} {
 		m := open(t, name, model.Options{Rows: 16})
 		r, err := Measure(context.Background(), m, Config{Prefill: []int{5, 40}, Decode: 4, Depths: []int{0, 20}, Sequences: []int{1, 3, 999},
 			Repeat: 2, Threads: 2, Context: 64, Bandwidth: 1e10})

@@ -50,11 +50,13 @@ func stepOf(p *program.Program, s *program.Step, src Source) (r stepReads) {
 	})
 	switch x := s.Body.(type) {
 	case *program.Embed:
-		if t, ok := storedType(src, x.Table); ok {
-			n, _ := t.RowBytes(x.Table.Cols())
-			r.row = int64(n)
-		}
+		r.row = rowBytes(src, x.Table)
 		return r
+	case *program.OpStep:
+		if e, ok := p.Graph.Nodes[x.Node].Attr.(*graph.EmbedAttr); ok {
+			r.row = rowBytes(src, e.Table)
+			return r
+		}
 	case *program.Attention:
 		r.att = x.Attr
 	case *program.MoE:
@@ -69,6 +71,13 @@ func stepOf(p *program.Program, s *program.Step, src Source) (r stepReads) {
 		r.once += n
 	}
 	return r
+}
+
+// rowBytes is the stored size of a table's row.
+func rowBytes(src Source, w *graph.Weight) int64 {
+	t, _ := storedType(src, w)
+	n, _ := t.RowBytes(w.Cols())
+	return int64(n)
 }
 
 // perExpert says that a weight is one of the experts' own.
