@@ -82,10 +82,11 @@ func (s *Scheduler) Remove(t *Task) {
 	}
 }
 
-// Fork adds a running task that shares all computed positions of t; its tokens
-// are copied. The caller commits different tokens to both.
+// Fork adds a running task that shares all positions of t, which must all be
+// computed: it is called between Computed and Commit. The caller then commits a
+// token to each.
 func (s *Scheduler) Fork(t *Task) *Task {
-	f := &Task{ID: s.nextID, Tokens: append([]int32{}, t.Tokens...), Prompt: t.Prompt, Max: t.Max, seq: t.seq.Fork(), done: t.done}
+	f := &Task{ID: s.nextID, Tokens: append([]int32{}, t.Tokens[:t.done]...), Prompt: t.Prompt, Max: t.Max, seq: t.seq.Fork(), done: t.done}
 	s.nextID++
 	s.running = append(s.running, f)
 	return f
@@ -98,22 +99,13 @@ func (s *Scheduler) Stats() Stats {
 
 // Next fills b with the next step and returns the tasks of its sequences, in
 // order; none if there is nothing to do. Running answers come first, one row
-// each, then prompts in order of arrival, cut to what fits. A task that needs
-// a block when none is free makes the youngest running task park: it gives its
-// blocks back and is computed again later, to the same result.
+// each, then prompts in order of arrival, cut to what fits; the oldest running
+// task always has a row. A task that needs a block when none is free makes the
+// youngest running task park: it gives its blocks back and is computed again
+// later, to the same result.
 func (s *Scheduler) Next(b *batch.Batch, tasks []*Task) []*Task {
 	b.Reset()
-	tasks = tasks[:0]
-	for i := 0; i < len(s.running); i++ {
-		t := s.running[i]
-		if len(t.Tokens)-t.done == 1 && len(b.Seqs) < s.limits.Seqs && b.Rows() < s.limits.Rows {
-			if !s.room(t) {
-				i = len(s.running) // t itself was parked, and it was the last
-				continue
-			}
-			tasks = append(tasks, s.put(b, t, 1))
-		}
-	}
+	tasks = s.answers(b, tasks[:0])
 	for i := 0; i < len(s.running); i++ {
 		t := s.running[i]
 		if n := s.chunk(b, t); n > 0 && len(t.Tokens)-t.done > 1 {
@@ -129,6 +121,25 @@ func (s *Scheduler) Next(b *batch.Batch, tasks []*Task) []*Task {
 		s.waiting = s.waiting[1:]
 		s.running = append(s.running, t)
 		tasks = append(tasks, s.put(b, t, n))
+	}
+	return tasks
+}
+
+// answers puts a row of each running answer.
+func (s *Scheduler) answers(b *batch.Batch, tasks []*Task) []*Task {
+	l := s.limits
+	if len(s.running) > 0 && len(s.running[0].Tokens)-s.running[0].done > 1 {
+		l.Rows, l.Seqs = l.Rows-1, l.Seqs-1 // the oldest is a prompt and gets what is left
+	}
+	for i := 0; i < len(s.running) && b.Rows() < min(l.Rows, l.Seqs); i++ {
+		t := s.running[i]
+		if len(t.Tokens)-t.done != 1 {
+			continue
+		}
+		if !s.room(t) {
+			break // t itself was parked, and it was the last
+		}
+		tasks = append(tasks, s.put(b, t, 1))
 	}
 	return tasks
 }

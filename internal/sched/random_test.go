@@ -1,0 +1,159 @@
+package sched
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+
+	"github.com/inferflow/inferflow/internal/batch"
+	"github.com/inferflow/inferflow/internal/kv"
+)
+
+// stored is what a device would hold: for each block and slot the token and position.
+type stored map[[2]int32][2]int32
+
+// write checks a batch and stores its rows; a position that is read must hold
+// the token that the task has there.
+func (m stored) write(t *testing.T, b *batch.Batch, tasks []*Task, l Limits) {
+	t.Helper()
+	if b.Rows() > l.Rows || len(b.Seqs) > l.Seqs || len(b.Seqs) != len(tasks) {
+		t.Fatalf("%d rows, %d sequences, %d tasks", b.Rows(), len(b.Seqs), len(tasks))
+	}
+	row := int32(0)
+	for i, q := range b.Seqs {
+		if q.Row != row || q.N < 1 || int(q.Start) != tasks[i].Done() {
+			t.Fatalf("sequence %d: %+v, done %d", i, q, tasks[i].Done())
+		}
+		row += q.N
+		for pos := q.Start; pos < q.Start+q.N; pos++ {
+			r := q.Row + pos - q.Start
+			if b.Pos[r] != pos || b.Tokens[r] != tasks[i].Tokens[pos] {
+				t.Fatalf("row %d is token %d at %d", r, b.Tokens[r], b.Pos[r])
+			}
+			block, ok := blockAt(q.Spans, pos)
+			if !ok {
+				t.Fatalf("position %d lies in no block", pos)
+			}
+			m[[2]int32{block, pos % batch.BlockTokens}] = [2]int32{tasks[i].Tokens[pos], pos}
+		}
+	}
+	if int(row) != b.Rows() {
+		t.Fatalf("sequences cover %d of %d rows", row, b.Rows())
+	}
+	for i, q := range b.Seqs {
+		for pos := int32(0); pos < q.Start+q.N; pos++ {
+			block, _ := blockAt(q.Spans, pos)
+			if got := m[[2]int32{block, pos % batch.BlockTokens}]; got != [2]int32{tasks[i].Tokens[pos], pos} {
+				t.Fatalf("task %d reads %v at position %d, want token %d", tasks[i].ID, got, pos, tasks[i].Tokens[pos])
+			}
+		}
+	}
+}
+
+func blockAt(spans []batch.Span, pos int32) (int32, bool) {
+	for _, sp := range spans {
+		if pos >= sp.Pos && pos < sp.Pos+sp.N {
+			return sp.Block, true
+		}
+	}
+	return 0, false
+}
+
+// TestRandomTraffic: whatever arrives, forks and leaves, blocks are never lost,
+// each row reads what its own tokens stored, the oldest running task gets a row
+// in every step, and all tasks end.
+func TestRandomTraffic(t *testing.T) {
+	for seed := range uint64(60) {
+		r := rand.New(rand.NewPCG(seed, 2))
+		l := Limits{Rows: 1 + r.IntN(40), Seqs: 1 + r.IntN(8), Tokens: 20 + r.IntN(100)}
+		traffic(t, r, New(l, kv.NewPool((l.Tokens+15)/16+r.IntN(12))), l)
+	}
+}
+
+func traffic(t *testing.T, r *rand.Rand, s *Scheduler, l Limits) {
+	var b batch.Batch
+	var tasks []*Task
+	mem, left, token := stored{}, 60, int32(0)
+	for steps := 0; ; steps++ {
+		for left > 0 && r.IntN(3) == 0 {
+			left--
+			x := &Task{Prompt: 1 + r.IntN(l.Tokens), Max: r.IntN(30), AllOut: r.IntN(4) == 0}
+			for range x.Prompt {
+				token++
+				x.Tokens = append(x.Tokens, token)
+			}
+			if err := s.Add(x); (err != nil) != (x.Prompt >= l.Tokens) {
+				t.Fatalf("a prompt of %d in a context of %d: %v", x.Prompt, l.Tokens, err)
+			}
+		}
+		tasks = s.Next(&b, tasks)
+		if len(tasks) == 0 {
+			if st := s.Stats(); st.Waiting+st.Running > 0 {
+				t.Fatalf("nothing is done for %+v", st)
+			} else if left == 0 {
+				break
+			}
+			continue
+		}
+		if !slices.Contains(tasks, s.running[0]) {
+			t.Fatalf("the oldest task (%d) waits", s.running[0].ID)
+		}
+		mem.write(t, &b, tasks, l)
+		for i, x := range tasks {
+			s.Computed(x, int(b.Seqs[i].N))
+			if x.Done() < len(x.Tokens) {
+				continue
+			}
+			for range r.IntN(2) * r.IntN(3) * r.IntN(2) {
+				f := s.Fork(x)
+				token++
+				if !s.Commit(f, token) {
+					s.Remove(f)
+				}
+			}
+			token++
+			if !s.Commit(x, token) || r.IntN(40) == 0 {
+				s.Remove(x)
+			}
+		}
+		for _, x := range append(append([]*Task{}, s.waiting...), s.running...) {
+			if r.IntN(150) == 0 {
+				s.Remove(x)
+			}
+		}
+		if err := s.Check(); err != nil {
+			t.Fatal(err)
+		}
+		if steps > 200000 {
+			t.Fatalf("no end: %+v", s.Stats())
+		}
+	}
+	if s.pool.Free() != s.pool.Total() {
+		t.Fatalf("%d of %d blocks are free at the end", s.pool.Free(), s.pool.Total())
+	}
+}
+
+// TestSteadyStep: a step of running answers allocates nothing.
+func TestSteadyStep(t *testing.T) {
+	s := New(Limits{Rows: 64, Seqs: 16, Tokens: 4096}, kv.NewPool(2000))
+	for range 8 {
+		if err := s.Add(&Task{Tokens: append(make([]int32, 0, 4096), 1, 2, 3), Prompt: 3, Max: 4000}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var b batch.Batch
+	var tasks []*Task
+	step := func() {
+		tasks = s.Next(&b, tasks)
+		for i, x := range tasks {
+			s.Computed(x, int(b.Seqs[i].N))
+			s.Commit(x, 5)
+		}
+	}
+	for range 600 { // until the lists of blocks have room
+		step()
+	}
+	if n := testing.AllocsPerRun(100, step); n > 1 {
+		t.Errorf("a step allocates %.0f times", n)
+	}
+}
