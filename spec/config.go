@@ -1,9 +1,7 @@
 package spec
 
 import (
-	"encoding/json"
 	"fmt"
-	"math"
 	"sort"
 	"strings"
 
@@ -55,6 +53,30 @@ func (d *configData) maxPositions() int {
 		}
 	}
 	return 0
+}
+
+// unread lists the keys of the files that nothing asked for, sorted: where a
+// family has a multiplier that its specification forgot, it is among them.
+func (d *configData) unread() []string {
+	var keys []string
+	for k := range d.data {
+		if _, ok := d.read[k]; ok || d.readInside(k) {
+			continue
+		}
+		keys = append(keys, k)
+	}
+	sort.Strings(keys)
+	return keys
+}
+
+// readInside says whether some key below k was asked for.
+func (d *configData) readInside(k string) bool {
+	for r := range d.read {
+		if strings.HasPrefix(r, k+".") {
+			return true
+		}
+	}
+	return false
 }
 
 // record keeps the first reading of a key.
@@ -243,108 +265,4 @@ func (c *config) callRaw(b *starlark.Builtin, args starlark.Tuple, kwargs []star
 		return def, nil
 	}
 	return fromGo(x)
-}
-
-// fromGo turns a decoded JSON or metadata value into a Starlark value, frozen.
-func fromGo(x any) (starlark.Value, error) {
-	switch x := x.(type) {
-	case nil:
-		return starlark.None, nil
-	case bool:
-		return starlark.Bool(x), nil
-	case string:
-		return starlark.String(x), nil
-	case json.Number:
-		if i, err := x.Int64(); err == nil {
-			return starlark.MakeInt64(i), nil
-		}
-		f, err := x.Float64()
-		return starlark.Float(f), err
-	case float64:
-		if x == math.Trunc(x) && math.Abs(x) < 1<<53 {
-			return starlark.MakeInt64(int64(x)), nil
-		}
-		return starlark.Float(x), nil
-	case []any:
-		return listFromGo(x)
-	case map[string]any:
-		return dictFromGo(x)
-	case starlark.Value:
-		return x, nil
-	}
-	return fromGoNumber(x)
-}
-
-func listFromGo(x []any) (starlark.Value, error) {
-	items := make([]starlark.Value, len(x))
-	for i, e := range x {
-		v, err := fromGo(e)
-		if err != nil {
-			return nil, err
-		}
-		items[i] = v
-	}
-	l := starlark.NewList(items)
-	l.Freeze()
-	return l, nil
-}
-
-func dictFromGo(x map[string]any) (starlark.Value, error) {
-	if s, ok := x["__float__"].(string); ok && len(x) == 1 {
-		switch s {
-		case "Infinity":
-			return starlark.Float(math.Inf(1)), nil
-		case "-Infinity":
-			return starlark.Float(math.Inf(-1)), nil
-		}
-	}
-	keys := make([]string, 0, len(x))
-	for k := range x {
-		keys = append(keys, k)
-	}
-	sort.Strings(keys)
-	d := starlark.NewDict(len(keys))
-	for _, k := range keys {
-		v, err := fromGo(x[k])
-		if err != nil {
-			return nil, err
-		}
-		if err := d.SetKey(starlark.String(k), v); err != nil {
-			return nil, err
-		}
-	}
-	d.Freeze()
-	return d, nil
-}
-
-// plain turns a Starlark value into one that prints and encodes as JSON.
-func plain(v starlark.Value) any {
-	switch v := v.(type) {
-	case starlark.NoneType:
-		return nil
-	case starlark.Bool:
-		return bool(v)
-	case starlark.Int:
-		if i, ok := v.Int64(); ok {
-			return i
-		}
-	case starlark.Float:
-		return float64(v)
-	case starlark.String:
-		return string(v)
-	case *starlark.List:
-		out := make([]any, v.Len())
-		for i := range out {
-			out[i] = plain(v.Index(i))
-		}
-		return out
-	case *starlark.Dict:
-		out := map[string]any{}
-		for _, item := range v.Items() {
-			k, _ := starlark.AsString(item[0])
-			out[k] = plain(item[1])
-		}
-		return out
-	}
-	return v.String()
 }

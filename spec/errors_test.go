@@ -246,7 +246,7 @@ func TestRopeTables(t *testing.T) {
 }
 
 func TestProbit(t *testing.T) {
-	v, err := starlark.Eval(&starlark.Thread{}, "x", "math.probit(0.95)", predeclared)
+	v, err := starlark.EvalOptions(fileOptions, &starlark.Thread{}, "x", "math.probit(0.95)", predeclared)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,12 +1,8 @@
 package spec
 
 import (
-	"fmt"
 	"reflect"
-	"strconv"
 	"strings"
-
-	"go.starlark.net/starlark"
 )
 
 // ggufKeys gives the name in config.json of each general GGUF key; ARCH stands
@@ -53,7 +49,8 @@ var ggufKeys = map[string]string{
 	"rope.scaling.type":                    "rope_scaling.rope_type",
 	"rope.scaling.factor":                  "rope_scaling.factor",
 	"rope.scaling.original_context_length": "rope_scaling.original_max_position_embeddings",
-	"rope.scaling.attn_factor":             "rope_scaling.attention_factor",
+	"rope.scaling.attn_factor":             "rope_scaling.attn_factor", // of longrope
+	"rope.scaling.yarn_attn_factor":        "rope_scaling.attention_factor",
 	"rope.scaling.yarn_beta_fast":          "rope_scaling.beta_fast",
 	"rope.scaling.yarn_beta_slow":          "rope_scaling.beta_slow",
 	"rope.scaling.yarn_log_multiplier":     "rope_scaling.mscale_all_dim",
@@ -120,48 +117,4 @@ func collapse(v any) any {
 		return v
 	}
 	return first
-}
-
-// maxMetaList bounds the lists of metadata that a specification can read:
-// per-layer settings, not vocabularies.
-const maxMetaList = 1 << 14
-
-// fromGoNumber handles the number types and typed lists of GGUF readers.
-func fromGoNumber(x any) (starlark.Value, error) {
-	r := reflect.ValueOf(x)
-	switch r.Kind() {
-	case reflect.Bool:
-		return starlark.Bool(r.Bool()), nil
-	case reflect.String:
-		return starlark.String(r.String()), nil
-	case reflect.Int, reflect.Int8, reflect.Int16, reflect.Int32, reflect.Int64:
-		return starlark.MakeInt64(r.Int()), nil
-	case reflect.Uint, reflect.Uint8, reflect.Uint16, reflect.Uint32, reflect.Uint64:
-		return starlark.MakeUint64(r.Uint()), nil
-	case reflect.Float32, reflect.Float64:
-		return starlark.Float(shortest(r)), nil
-	case reflect.Slice:
-		if r.Len() > maxMetaList {
-			return nil, fmt.Errorf("a list of %d is too long for a specification", r.Len())
-		}
-		list := make([]any, r.Len())
-		for i := range list {
-			list[i] = r.Index(i).Interface()
-		}
-		return listFromGo(list)
-	}
-	return nil, fmt.Errorf("a value of type %T cannot be read by a specification", x)
-}
-
-// shortest reads a float32 as the decimal number it was written from: 1e-6
-// stored as float32 is meant as 1e-6.
-func shortest(r reflect.Value) float64 {
-	if r.Kind() != reflect.Float32 {
-		return r.Float()
-	}
-	f, err := strconv.ParseFloat(strconv.FormatFloat(r.Float(), 'g', -1, 32), 64)
-	if err != nil {
-		return r.Float()
-	}
-	return f
 }

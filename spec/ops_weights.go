@@ -249,6 +249,9 @@ func doStacked(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tu
 	parts := make([]*weightValue, n)
 	before, after, _ := strings.Cut(pattern, "{e}")
 	for e := range parts {
+		if t.full() {
+			return nil, fmt.Errorf("stacked: too many problems")
+		}
 		full := before + strconv.Itoa(e) + after
 		w, err := t.find(full + ".weight")
 		if w == nil && err == nil {

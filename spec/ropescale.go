@@ -230,13 +230,15 @@ func longThreshold(tab *graph.RopeTable, c *config, r ropeConfig) error {
 		return err
 	}
 	tab.Kind, tab.Original = "longrope", int(orig)
-	given, err := r.number("attention_factor", 0)
-	if err != nil {
-		return err
-	}
-	if given > 0 {
-		tab.Factor = given
-		return nil
+	for _, key := range []string{"attention_factor", "attn_factor"} {
+		given, err := r.number(key, 0)
+		if err != nil {
+			return err
+		}
+		if given > 0 {
+			tab.Factor = given
+			return nil
+		}
 	}
 	s, err := r.number("factor", 0)
 	if err != nil {

@@ -44,7 +44,9 @@ type Options struct {
 	FolderSpec  string         // the model folder's own spec.star, used where no shipped one matches
 	Set         map[string]any // configuration values that override files and specification
 	AllowUnused bool           // stored tensors that nothing reads are listed, not refused
-	Executable  string         // program for the child process; "" is the running one
+	// Executable is the program for the child process, one that calls
+	// ChildMain; "" is the running one if it is this project's own.
+	Executable string
 }
 
 // Errors that callers tell apart.
@@ -84,6 +86,8 @@ type Traced struct {
 	Ignored []string      // stored tensors that are not needed, by rule
 	Unused  []string      // stored tensors that nothing reads (with AllowUnused)
 	Chat    Chat
+	// Unread lists configuration keys of the files that nothing asked for.
+	Unread []string
 	// MaxPositions is the number of positions that the files say the model
 	// takes, 0 if they do not say.
 	MaxPositions int

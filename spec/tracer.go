@@ -105,11 +105,15 @@ func (t *tracer) line() graph.Line {
 
 // complain records a problem at the present line and says what stands there.
 func (t *tracer) complain(format string, args ...any) {
-	t.problems = append(t.problems, problem{t.line(), fmt.Sprintf(format, args...)})
-	if len(t.problems) >= enough {
+	if t.full() {
 		t.thread.Cancel("too many problems")
+		return
 	}
+	t.problems = append(t.problems, problem{t.line(), fmt.Sprintf(format, args...)})
 }
+
+// full says that so many problems are known that more would not help.
+func (t *tracer) full() bool { return len(t.problems) >= enough }
 
 // trace runs a specification's text over the files.
 func trace(file, source string, files Files, o Options) (*Traced, error) {
@@ -180,6 +184,7 @@ func (t *tracer) finish() (*Traced, error) {
 		}
 	}
 	r.MaxPositions = t.config.maxPositions()
+	r.Unread = t.config.unread()
 	sort.Strings(r.Ignored)
 	sort.Strings(r.Unused)
 	unused := r.Unused

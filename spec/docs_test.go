@@ -1,0 +1,52 @@
+package spec
+
+import (
+	"os"
+	"regexp"
+	"testing"
+)
+
+// TestGuide holds the guide against the vocabulary: every function is in it.
+func TestGuide(t *testing.T) {
+	guide, err := os.ReadFile("../docs/spec.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range predeclared {
+		if !regexp.MustCompile("[`, (]" + name + "[`(, ]").Match(guide) {
+			t.Errorf("docs/spec.md does not tell of %s", name)
+		}
+	}
+	std, err := loadStd(nil, stdPrefix+"blocks.star")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range std {
+		if !regexp.MustCompile("`" + name + "\\(").Match(guide) {
+			t.Errorf("docs/spec.md does not tell of @std's %s", name)
+		}
+	}
+}
+
+// TestGuideExample traces the guide's first specification.
+func TestGuideExample(t *testing.T) {
+	guide, err := os.ReadFile("../docs/spec.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile("(?s)```python\n(# tiny.star.*?)```").FindSubmatch(guide)
+	if m == nil {
+		t.Fatal("the guide has no example")
+	}
+	tr, err := trace("tiny.star", string(m[1]), loadShapes(t, "llama.hf"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := resolveAndTrace(loadShapes(t, "llama.hf"), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(tr.Graph.Nodes) != len(want.Graph.Nodes) {
+		t.Errorf("the example has %d operations, the shipped one %d", len(tr.Graph.Nodes), len(want.Graph.Nodes))
+	}
+}
