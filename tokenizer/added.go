@@ -141,5 +141,5 @@ func (a *addedTokens) cutWith(t *trie, text string, marks parsed, yield func(par
 func insideWord(text string, start, end int) bool {
 	before, w := utf8.DecodeLastRuneInString(text[:start])
 	after, v := utf8.DecodeRuneInString(text[end:])
-	return w > 0 && pattern.IsWord(before) || v > 0 && pattern.IsWord(after)
+	return w > 0 && pattern.IsRustWord(before) || v > 0 && pattern.IsRustWord(after)
 }

@@ -12,8 +12,29 @@ import (
 // wordsGPT2 is the split of the ByteLevel pre-tokenizer.
 const wordsGPT2 = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
 
-// wordsPlain is the Whitespace pre-tokenizer, whose word characters have the two joiners too.
-const wordsPlain = `[\w\x{200c}\x{200d}]+|[^\w\s\x{200c}\x{200d}]+`
+// findWords finds what the Whitespace pre-tokenizer keeps: runs of word characters, and runs of what is neither that nor white space (in Rust's
+// reading: \w+|[^\w\s]+).
+func findWords(text string, yield func(start, end int)) {
+	start, was := 0, 0 // 0 is white space, 1 a word, 2 neither
+	for i, r := range text {
+		is := 2
+		switch {
+		case pattern.IsRustWord(r):
+			is = 1
+		case pattern.IsSpace(r):
+			is = 0
+		}
+		if is != was {
+			if was != 0 {
+				yield(start, i)
+			}
+			start, was = i, is
+		}
+	}
+	if was != 0 {
+		yield(start, len(text))
+	}
+}
 
 // preTokenizer reads the pre-tokenizer. A byte-level vocabulary is kept as raw bytes and so are words on their way to it; where steps follow ByteLevel,
 // they see the byte alphabet, as in the reference, and it is undone behind them.
@@ -94,8 +115,7 @@ func (s *stepJSON) preTokenizer() (preTokenizer, error) {
 	case "WhitespaceSplit":
 		return &splitter{find: runeFinder(pattern.IsSpace), behavior: behaveRemoved}, nil
 	case "Whitespace":
-		re, err := pattern.Compile(wordsPlain)
-		return patternSplitter(re, behaveRemoved, true), err
+		return &splitter{find: findWords, behavior: behaveRemoved, invert: true}, nil
 	case "CharDelimiterSplit":
 		return &splitter{find: literalFinder(s.Delimiter), behavior: behaveRemoved}, nil
 	case "UnicodeScripts":

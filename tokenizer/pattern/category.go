@@ -132,14 +132,20 @@ func (t *categoryTable) bit(r rune) uint32 {
 // IsSpace reports whether r is white space, as \s does.
 func IsSpace(r rune) bool { return categories().bit(r)&maskSpace != 0 }
 
-// wordRanges are the letters among the symbols (Other_Alphabetic outside M), which \w has too.
-var wordRanges = []runeRange{{0x24b6, 0x24e9}, {0x1f130, 0x1f149}, {0x1f150, 0x1f169}, {0x1f170, 0x1f189}}
+// wordRanges are what \w has beyond categories: the letters among the symbols (Other_Alphabetic outside M) and, an oddity of Oniguruma, the Latin-1
+// numbers that are no digits.
+var wordRanges = []runeRange{{0xb2, 0xb3}, {0xb9, 0xb9}, {0xbc, 0xbe}, {0x24b6, 0x24e9}, {0x1f130, 0x1f149}, {0x1f150, 0x1f169}, {0x1f170, 0x1f189}}
 
 func wordSet() *set { return &set{mask: maskWord, ranges: wordRanges} }
 
 // IsWord reports whether r is a word character, as \w does.
 func IsWord(r rune) bool {
-	return categories().bit(r)&maskWord != 0 || r >= 0x24b6 && wordSet().has(r)
+	return categories().bit(r)&maskWord != 0 || r >= 0xb2 && wordSet().has(r)
+}
+
+// IsRustWord reports whether r is a word character in Rust's regular expressions: without numbers that are no digits, with the two joiners.
+func IsRustWord(r rune) bool {
+	return IsWord(r) && categories().bit(r)&(1<<catNo) == 0 || r == 0x200c || r == 0x200d
 }
 
 // IsNumber reports whether r is in category N.

@@ -4,8 +4,11 @@ import (
 	"unicode/utf8"
 )
 
-// fastSteps is how many steps an attempt may take before failed states are remembered.
-const fastSteps = 4096
+// An attempt may take so many steps before failed states are remembered: fastSteps, or slowSteps in a text where an attempt was that long.
+const (
+	fastSteps = 4096
+	slowSteps = 64
+)
 
 type frame struct {
 	pc    int32
@@ -26,6 +29,7 @@ type searcher struct {
 	stack  []frame
 	failed map[state]struct{} // states that lead to no match, and those on the way of the attempt in progress
 	trail  []state            // the latter, in order
+	budget int                // steps left; below 0 while states are remembered
 	tables [][]uint64         // per lookahead: a bit for each position where it holds
 }
 
@@ -49,7 +53,6 @@ func (p *Pattern) Each(text string, yield func(start, end int)) {
 		}
 		if start == end && end == last {
 			pos = end + s.width(end)
-			last = pos
 			continue
 		}
 		yield(start, end)
@@ -85,7 +88,11 @@ func (s *searcher) next(pos int) (start, end int, ok bool) {
 }
 
 func (s *searcher) at(pos int) (int, bool) {
-	end, ok, long := s.run(pos, fastSteps)
+	steps := fastSteps
+	if s.failed != nil {
+		steps = slowSteps
+	}
+	end, ok, long := s.run(pos, steps)
 	if !long {
 		return end, ok
 	}
@@ -94,8 +101,10 @@ func (s *searcher) at(pos int) (int, bool) {
 	}
 	s.trail = s.trail[:0]
 	end, ok, _ = s.run(pos, -1)
-	for _, st := range s.trail { // the way to the match did not fail
-		delete(s.failed, st)
+	if ok {
+		for _, st := range s.trail { // the way to the match did not fail
+			delete(s.failed, st)
+		}
 	}
 	return end, ok
 }
@@ -103,7 +112,7 @@ func (s *searcher) at(pos int) (int, bool) {
 // run makes one attempt at pos. With steps >= 0 it gives up after so many (long is true); with steps < 0 it remembers failed states instead.
 func (s *searcher) run(pos, steps int) (end int, ok, long bool) {
 	memo := steps < 0
-	s.stack = s.stack[:0]
+	s.stack, s.budget = s.stack[:0], steps
 	pc := int32(0)
 	for {
 		if memo {
@@ -114,17 +123,12 @@ func (s *searcher) run(pos, steps int) (end int, ok, long bool) {
 				s.failed[st] = struct{}{}
 				s.trail = append(s.trail, st)
 			}
-		} else if steps--; steps < 0 {
+		} else if s.budget--; s.budget < 0 {
 			return 0, false, true
 		}
 		if pc >= 0 {
-			was := pos
-			pc, pos = s.step(pc, pos, memo)
-			if pc == matched {
+			if pc, pos = s.step(pc, pos, memo); pc == matched {
 				return pos, true, false
-			}
-			if !memo && pos > was {
-				steps -= (pos - was) >> 2
 			}
 		}
 		if pc < 0 {
@@ -156,11 +160,8 @@ func (s *searcher) step(pc int32, pos int, memo bool) (int32, int) {
 		return i.x, pos
 	case opMatch:
 		return matched, pos
-	case opStar:
+	case opStar, opStarP:
 		return s.star(pc, pos, memo)
-	case opStarP:
-		end, _ := s.scan(s.p.classes[i.x], pos, -1)
-		return pc + 1, end
 	case opRun, opRunP:
 		return s.bounded(pc, pos)
 	case opAssert:
@@ -208,17 +209,23 @@ func (s *searcher) back() (int32, int, bool) {
 }
 
 // star takes a run of any length. While states are remembered it goes rune by rune, so that each place in the run is a state that can be known to fail.
+// Before that a rune costs a quarter of a step, and a run that costs too much ends the attempt.
 func (s *searcher) star(pc int32, pos int, memo bool) (int32, int) {
-	class := s.p.classes[s.p.prog[pc].x]
+	i := &s.p.prog[pc]
+	class := s.p.classes[i.x]
 	if memo {
-		if w := s.one(class, pos); w > 0 {
-			s.push(pc+1, pos, -1)
-			return pc, pos + w
+		w := s.one(class, pos)
+		if w == 0 {
+			return pc + 1, pos
 		}
-		return pc + 1, pos
+		if i.op == opStar {
+			s.push(pc+1, pos, -1)
+		}
+		return pc, pos + w
 	}
-	end, _ := s.scan(class, pos, -1)
-	if end > pos {
+	end, n := s.scan(class, pos, 4*s.budget+4)
+	s.budget -= n / 4
+	if i.op == opStar && end > pos {
 		s.push(pc+1, end, pos)
 	}
 	return pc + 1, end

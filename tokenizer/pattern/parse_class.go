@@ -3,6 +3,7 @@ package pattern
 import (
 	"strconv"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 )
 
@@ -124,8 +125,8 @@ func (p *parser) hex(kind rune) (rune, error) {
 }
 
 var posixClasses = map[string]uint32{
-	"alpha": maskL | maskM | 1<<catNl, "digit": 1 << catNd, "space": maskSpace, "upper": 1 << catLu, "lower": 1 << catLl,
-	"punct": maskP | maskS, "alnum": maskL | maskM | 1<<catNl | 1<<catNd, "word": maskWord, "cntrl": 1<<catCc | 1<<catWs,
+	"alpha": maskL | 1<<catNl, "digit": 1 << catNd, "space": maskSpace, "upper": 1 << catLu, "lower": 1 << catLl,
+	"punct": maskP | maskS, "alnum": maskL | 1<<catNl | 1<<catNd, "word": maskWord, "cntrl": 1<<catCc | 1<<catWs,
 }
 
 // class parses a bracketed class; the opening bracket is behind.
@@ -169,7 +170,11 @@ func (p *parser) classItem(s *set) error {
 			return p.errorf("unknown class [:%s:]", name)
 		}
 		p.pos += end + 2
-		s.subs = append(s.subs, &set{mask: mask, negated: negated})
+		sub := &set{mask: mask, negated: negated}
+		if strings.HasPrefix(name, "al") {
+			sub.table = unicode.Other_Alphabetic
+		}
+		s.subs = append(s.subs, sub)
 		return nil
 	}
 	if p.eat("[") {
