@@ -177,11 +177,39 @@ func TestErrors(t *testing.T) {
 	for _, in := range []Input{
 		{Tools: []Tool{{Schema: json.RawMessage("{")}}},
 		{Extra: map[string]any{"x": struct{}{}}},
+		{Extra: map[string]any{"messages": nil}},
+		{Tokens: map[string]string{"pad_token": "<pad>"}, Extra: map[string]any{"pad_token": "x"}},
 		{Messages: []Message{{ToolCalls: []ToolCall{{Arguments: json.RawMessage("{")}}}}},
 		{Messages: []Message{{Parts: []Part{{Type: "x", Raw: json.RawMessage("[")}}}}},
 	} {
 		if _, err := tpl.Render(in); err == nil || errors.Is(err, ErrRefused) {
 			t.Errorf("%+v: got %v", in, err)
+		}
+	}
+}
+
+func TestNamed(t *testing.T) {
+	for _, c := range []struct{ raw, plain, tools string }{
+		{`null`, "", ""},
+		{`"t"`, "t", "t"},
+		{`[{"name":"default","template":"a"},{"name":"tool_use","template":"b"}]`, "a", "b"},
+		{`[{"name":"rag","template":"c"}]`, "c", "c"},
+		{`[{"name":"rag","template":"c"},{"name":"x","template":"d"}]`, "error", "error"},
+		{`[{"template":"c"}]`, "error", "error"},
+		{`7`, "error", "error"},
+	} {
+		for i, want := range []string{c.plain, c.tools} {
+			named, err := Named(json.RawMessage(c.raw))
+			got := ""
+			if err == nil {
+				got, err = Choose(named, i == 1)
+			}
+			if err != nil {
+				got = "error"
+			}
+			if got != want {
+				t.Errorf("%s: got %q, want %q (%v)", c.raw, got, want, err)
+			}
 		}
 	}
 }

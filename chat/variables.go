@@ -16,6 +16,10 @@ var plainRoles = map[string]bool{"system": true, "user": true, "assistant": true
 	"developer": true, "function": true, "ipython": true, "model": true, "environment": true,
 	"observation": true, "context": true, "document": true, "documents": true, "query": true}
 
+// fixedVariables are those that a request's own variables may not replace.
+var fixedVariables = map[string]bool{"messages": true, "tools": true, "add_generation_prompt": true,
+	"bos_token": true, "eos_token": true}
+
 // variables makes what the template sees. The mark is what stands behind the
 // last message if that is to be continued.
 func (t *Template) variables(in Input) (*jinja.Dict, string, error) {
@@ -60,6 +64,9 @@ func (t *Template) variables(in Input) (*jinja.Dict, string, error) {
 		vars.Set(name, jinja.Text(text, false))
 	}
 	for name, x := range in.Extra {
+		if fixedVariables[name] || in.Tokens[name] != "" {
+			return nil, "", fmt.Errorf("template variable %q cannot be set by a request", name)
+		}
 		v, err := jinja.FromGo(x, true)
 		if err != nil {
 			return nil, "", fmt.Errorf("template variable %q: %w", name, err)

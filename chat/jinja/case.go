@@ -75,6 +75,20 @@ func (s Str) lower() Str {
 	return s.mapRunes(func(i int, r rune) string { return lowerAt(s.s, i, r) }).as(s.safe)
 }
 
+// casefold is lower with the characters spelled out that have no upper case of
+// one character.
+func (s Str) casefold() Str {
+	return s.mapRunes(func(i int, r rune) string {
+		if r == 'Σ' || r == 'ς' {
+			return "σ"
+		}
+		if c := fullCase[r][0]; c != "" && c != string(r) {
+			return lit(c).lower().s
+		}
+		return lowerAt(s.s, i, r)
+	}).as(s.safe)
+}
+
 func (s Str) capitalize() Str {
 	return s.mapRunes(func(i int, r rune) string {
 		if i == 0 {

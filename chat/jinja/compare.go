@@ -125,7 +125,7 @@ func (r *run) order(x, y Value) (c int, nan bool, err error) {
 			return strings.Compare(a.s, b.s), false, nil
 		}
 	case *List:
-		if b, ok := y.(*List); ok && a.kind == b.kind {
+		if b, ok := y.(*List); ok && a.kind == b.kind && a.kind <= kindTuple {
 			for i := 0; i < len(a.items) && i < len(b.items); i++ {
 				eq, err := r.equal(a.items[i], b.items[i])
 				if err != nil {

@@ -122,7 +122,7 @@ func filterBatch(r *run, v Value, a *args) (Value, error) {
 	}
 	items, err := r.items(v)
 	if err != nil {
-		return nil, err
+		return failing(err), nil
 	}
 	if n < 1 || n > 1<<20 {
 		return nil, errorf("batch of %d items", n)
@@ -154,7 +154,7 @@ func filterSlice(r *run, v Value, a *args) (Value, error) {
 	}
 	items, err := r.items(v)
 	if err != nil {
-		return nil, err
+		return failing(err), nil
 	}
 	if n < 1 || n > 1<<16 {
 		return nil, errorf("slice into %d parts", n)

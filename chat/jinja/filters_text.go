@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"html"
 	"strings"
 	"unicode"
 )
@@ -81,7 +82,8 @@ func filterCenter(r *run, v Value, a *args) (Value, error) {
 	return r.pad(s, width, lit(" "), true, true)
 }
 
-// filterStripTags removes comments and tags and collapses whitespace.
+// filterStripTags removes comments and tags, collapses whitespace and resolves
+// entities.
 func filterStripTags(r *run, v Value, a *args) (Value, error) {
 	s, err := r.str(v)
 	if err != nil {
@@ -112,7 +114,11 @@ func filterStripTags(r *run, v Value, a *args) (Value, error) {
 	if err := r.list(len(words)); err != nil {
 		return nil, err
 	}
-	return r.join(lit(" "), words)
+	out, err := r.join(lit(" "), words)
+	if err != nil || !strings.Contains(out.s, "&") {
+		return out, err
+	}
+	return tainted(html.UnescapeString(out.s), out.anyUser()), nil
 }
 
 // filterURLEncode quotes text for a path, or pairs for a query.

@@ -10,7 +10,7 @@ type strMethod func(r *run, s Str, a *args) (Value, error)
 // strMethods are the methods of Python's str that templates may call.
 var strMethods = map[string]strMethod{
 	"capitalize":   plain(Str.capitalize),
-	"casefold":     plain(Str.lower),
+	"casefold":     plain(Str.casefold),
 	"center":       pad(true, true),
 	"count":        strCount,
 	"endswith":     affix(strings.HasSuffix),

@@ -182,6 +182,9 @@ func intOp(op string, a, b *big.Int) (Value, error) {
 		}
 		if op == "/" {
 			f, _ := new(big.Rat).SetFrac(a, b).Float64()
+			if f == 0 && b.Sign() < 0 {
+				f = math.Copysign(0, -1)
+			}
 			return f, nil
 		}
 		// Python rounds the quotient down, so the rest has the divisor's sign

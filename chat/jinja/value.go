@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"fmt"
 	"math/big"
 	"strconv"
 	"strings"
@@ -76,7 +77,12 @@ func hashKey(v Value) (string, error) {
 		return "f" + strconv.FormatFloat(x, 'g', -1, 64), nil
 	case *Undefined:
 		return "u", nil
+	case *Iter, *Func, *Macro, *Namespace, *loopVar:
+		return fmt.Sprintf("p%p", x), nil
 	case *List:
+		if x.kind == kindRange {
+			return fmt.Sprintf("r%v", x.ends), nil
+		}
 		if x.kind != kindTuple {
 			break
 		}
