@@ -58,6 +58,25 @@ func TestProblemsAtOnce(t *testing.T) {
 	}
 }
 
+func TestQuantizedFolder(t *testing.T) {
+	f := loadShapes(t, "llama.hf")
+	f.config["quantization_config"] = map[string]any{"quant_method": "gptq", "bits": 4}
+	if _, err := resolveAndTrace(f, Options{}); !errors.Is(err, ErrQuantized) || !strings.Contains(err.Error(), `"gptq"`) {
+		t.Errorf("got %v", err)
+	}
+}
+
+func TestProblemsOfAKind(t *testing.T) {
+	f := loadShapes(t, "smollm2.gguf")
+	for i := range 30 {
+		delete(f.tensors, fmt.Sprintf("blk.%d.ffn_up.weight", i))
+	}
+	_, err := resolveAndTrace(f, Options{})
+	if err == nil || strings.Count(err.Error(), "\n") != 1 || !strings.Contains(err.Error(), "30 problems") || !strings.Contains(err.Error(), "(and 29 more of the kind)") {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestGGUFNamesInMessages(t *testing.T) {
 	f := loadShapes(t, "llama.gguf")
 	delete(f.tensors, "blk.1.attn_k.weight")
@@ -83,7 +102,7 @@ func TestLanguageErrors(t *testing.T) {
 		"key as value":    {body("x = {x: 1}"), "cannot be a key"},
 		"two caches":      {body("q = heads(x, 8)\n    x = attention(q, q, q, cache = q)"), "takes the place of k and v"},
 		"stacked pattern": {body("stacked(\"a.b\", 3)"), "takes a name with {e}"},
-		"stacked count":   {body("stacked(\"nothing.{e}.x\", 2)"), "missing tensor nothing.1.x.weight"},
+		"stacked count":   {body("stacked(\"nothing.{e}.x\", 2)"), "missing tensor nothing.0.x.weight (and 1 more of the kind)"},
 		"layers":          {body("layers(1 << 29)"), "is no number of layers"},
 		"split":           {body("split(x, [10, 20])"), "the parts [10 20] do not add up"},
 		"scaling":         {"YARN = {\"rope_type\": \"spiral\"}\n" + strings.Replace(body("rope_table(c.sub(\"nothing\"), dim = 8, default = YARN)"), "\n", "\n", 1), `no scaling "spiral"`},

@@ -125,8 +125,6 @@ func (r ropeConfig) kind(renamed *starlark.Dict) (string, error) {
 		return "longrope", nil
 	case "none", "mrope", "":
 		return "default", nil
-	case "deepseek_yarn":
-		return "yarn", nil
 	}
 	return s, nil
 }

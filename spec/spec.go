@@ -54,6 +54,7 @@ var (
 	ErrNoSpec    = errors.New("no specification serves this model")
 	ErrAmbiguous = errors.New("more than one specification serves this model")
 	ErrTrace     = errors.New("the specification does not fit the files")
+	ErrQuantized = errors.New("the folder is quantised in a way that is not served")
 )
 
 // Spec is a chosen specification.
@@ -160,8 +161,11 @@ func readForeign(path string, o Options) (*Spec, error) {
 // an error that wraps ErrTrace. A specification that is not in the binary runs
 // in a child process under limits of memory and time.
 func (s *Spec) Trace(files Files) (*Traced, error) {
+	err := checkQuantization(files)
+	if err != nil {
+		return nil, err
+	}
 	var t *Traced
-	var err error
 	if s.Foreign {
 		t, err = traceChild(s, files)
 	} else {

@@ -115,6 +115,24 @@ func (t *tracer) complain(format string, args ...any) {
 // full says that so many problems are known that more would not help.
 func (t *tracer) full() bool { return len(t.problems) >= enough }
 
+// servedQuantization are the methods of quantization_config whose tensors a
+// specification can name.
+var servedQuantization = map[string]bool{"": true, "mxfp4": true}
+
+// checkQuantization names a method that would otherwise show as hundreds of
+// missing and unused tensors.
+func checkQuantization(files Files) error {
+	q, ok := files.Config()["quantization_config"].(map[string]any)
+	if !ok || files.Binding() != HF {
+		return nil
+	}
+	method, _ := q["quant_method"].(string)
+	if servedQuantization[method] {
+		return nil
+	}
+	return fmt.Errorf("spec: %w: quant_method %q; take the unquantised folder or a GGUF of the model", ErrQuantized, method)
+}
+
 // trace runs a specification's text over the files.
 func trace(file, source string, files Files, o Options) (*Traced, error) {
 	t := newTracer(files, o)
@@ -129,6 +147,9 @@ func trace(file, source string, files Files, o Options) (*Traced, error) {
 	}
 	model, ok := globals["model"].(starlark.Callable)
 	if !ok {
+		if globals["encoder"] != nil {
+			return nil, t.fail(fmt.Errorf("%s: the entries encoder and decoder are not served yet, only model(c)", file))
+		}
 		return nil, t.fail(fmt.Errorf("%s: it defines no function model(c)", file))
 	}
 	out, err := starlark.Call(t.thread, model, starlark.Tuple{t.config.root()}, nil)
@@ -198,37 +219,6 @@ func (t *tracer) finish() (*Traced, error) {
 		return nil, fmt.Errorf("spec: %w: %w", ErrTrace, err)
 	}
 	return r, nil
-}
-
-// report lists all problems, the unused tensors, and the error that stopped
-// the trace, if any.
-func (t *tracer) report(unused []string, stop error) error {
-	var b strings.Builder
-	n := len(t.problems) + len(unused)
-	fmt.Fprintf(&b, "%d problems", n)
-	if n == 1 {
-		b.Reset()
-		b.WriteString("1 problem")
-	}
-	for i, p := range t.problems {
-		if i == maxProblems {
-			fmt.Fprintf(&b, "\n  and %d more like these", len(t.problems)-i)
-			break
-		}
-		fmt.Fprintf(&b, "\n  %s: %s", p.line, p.text)
-	}
-	for i, name := range unused {
-		if i == maxProblems {
-			fmt.Fprintf(&b, "\n  and %d more unused tensors", len(unused)-i)
-			break
-		}
-		v, _ := t.files.Tensor(name)
-		fmt.Fprintf(&b, "\n  unused tensor %s %s %v: name it in ignore(…) if it is not needed", name, v.Type, v.Shape)
-	}
-	if stop != nil {
-		fmt.Fprintf(&b, "\n  then the trace stopped: %v", stop)
-	}
-	return fmt.Errorf("spec: %w: %s", ErrTrace, b.String())
 }
 
 // fail turns an error of the interpreter into one that names the line.
