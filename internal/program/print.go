@@ -153,7 +153,8 @@ func Count(n int, thing string) string {
 
 // Print writes a program that has not been assigned buffers, groups of like
 // layers once and a step a line, always in the same words. Values that a layer
-// makes are t0, t1, …; those it receives x0, x1, … in order of use.
+// makes are t0, t1, …; those it receives x0, x1, … in order of use. Lines of the
+// specification are left out (see Step.Lines): a comment there changes no program.
 func Print(w io.Writer, p *Program) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s, %s\n", Count(len(p.Steps), "step"), Count(p.Layers, "layer"))
@@ -161,7 +162,7 @@ func Print(w io.Writer, p *Program) error {
 		fmt.Fprintf(&b, "%s, %s\n", g.Title, Count(len(g.Text), "step"))
 		for i, t := range g.Text {
 			s := &p.Steps[g.First[0]+i]
-			fmt.Fprintf(&b, "  %s%s\n", t, places(s.Lines(p.Graph)))
+			fmt.Fprintf(&b, "  %s\n", t)
 			if s.Why != "" {
 				fmt.Fprintf(&b, "    not fused: %s\n", s.Why)
 			}
@@ -175,24 +176,5 @@ func Print(w io.Writer, p *Program) error {
 func Text(p *Program) string {
 	var b strings.Builder
 	_ = Print(&b, p) // a Builder does not fail
-	return b.String()
-}
-
-// places writes spec lines as "   llama.star:12,14".
-func places(lines []graph.Line) string {
-	if len(lines) == 0 {
-		return ""
-	}
-	var b strings.Builder
-	b.WriteString("  ")
-	file := ""
-	for _, l := range lines {
-		if l.File != file {
-			file = l.File
-			fmt.Fprintf(&b, " %s:%d", file, l.Line)
-			continue
-		}
-		fmt.Fprintf(&b, ",%d", l.Line)
-	}
 	return b.String()
 }

@@ -48,13 +48,13 @@ func toy(scales ...float64) *Program {
 func TestText(t *testing.T) {
 	want := `6 steps, 4 layers
 before the layers, 1 step
-  Embed       t0[4] = table[9,4] by token × 2   toy.star:1
+  Embed       t0[4] = table[9,4] by token × 2
 layers 0, 1, 3, 1 step
-  Norm        t0[4] = rms(x0[4]; layers.#.parts.0.norm[4], eps 1e-05) + x0[4]   toy.star:2,3
+  Norm        t0[4] = rms(x0[4]; layers.#.parts.0.norm[4], eps 1e-05) + x0[4]
 layer 2, 1 step
-  Norm        t0[4] = rms(x0[4]; layers.#.parts.0.norm[4], eps 1e-05) × 0.5 + x0[4]   toy.star:2,3
+  Norm        t0[4] = rms(x0[4]; layers.#.parts.0.norm[4], eps 1e-05) × 0.5 + x0[4]
 after the layers, 1 step
-  Elementwise t0[4] = where(add[5](add(x0[4], 3)), x0[4], 3)   toy.star:4
+  Elementwise t0[4] = where(add[5](add(x0[4], 3)), x0[4], 3)
     not fused: a reason
 `
 	if got := Text(toy(1, 1, 0.5, 1)); got != want {
@@ -93,5 +93,12 @@ func TestGroups(t *testing.T) {
 	}
 	if f := g[1].First; len(f) != 3 || f[0] != 1 || f[1] != 3 || f[2] != 4 {
 		t.Errorf("first steps %v", f)
+	}
+}
+
+func TestLines(t *testing.T) {
+	p := toy(1)
+	if l := p.Steps[1].Lines(p.Graph); len(l) != 2 || l[0].Line != 2 || l[1].Line != 3 {
+		t.Errorf("lines %v", l)
 	}
 }
