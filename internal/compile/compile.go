@@ -21,7 +21,7 @@ func Fuse(g *graph.Graph, o Options) (*program.Program, error) {
 	if len(g.Outputs) == 0 {
 		return nil, fmt.Errorf("compile: the specification returns no output")
 	}
-	c := &cover{g: splitLinears(g), opt: o, need: map[int]bool{}, bufs: map[int]program.Buf{}, rows: map[int]program.Buf{}}
+	c := &cover{g: splitLinears(g), opt: o, need: map[int]bool{}, bufs: map[int]program.Buf{}, rows: map[int]keptRows{}}
 	c.uses = users(c.g)
 	c.domain = outDomain(c.g, c.uses)
 	c.p = &program.Program{Graph: c.g, Layers: g.Layers}
@@ -29,7 +29,7 @@ func Fuse(g *graph.Graph, o Options) (*program.Program, error) {
 	c.p.Logits = c.want(out)
 	if !c.domain[out] {
 		// An output that is not local to its row: all rows are computed, the wanted ones kept.
-		c.p.Logits = c.outRows(out)
+		c.p.Logits = c.outRows(out, g.Layers)
 	}
 	for i := len(c.g.Nodes) - 1; i >= 0; i-- {
 		if c.need[i] {
@@ -51,8 +51,14 @@ type cover struct {
 	domain []bool              // node is computed for wanted rows only
 	need   map[int]bool        // nodes whose value a step reads
 	bufs   map[int]program.Buf // value of each needed node
-	rows   map[int]program.Buf // the same value for wanted rows only
+	rows   map[int]keptRows    // the same value for wanted rows only
 	steps  []program.Step      // in reverse order of running
+}
+
+// keptRows is a value of the wanted rows and the layer of its first reader.
+type keptRows struct {
+	buf   program.Buf
+	layer int
 }
 
 // strip looks through reshapes: the value is the same.
@@ -136,24 +142,26 @@ func (c *cover) buffer(b program.Buffer) program.Buf {
 	return program.Buf(len(c.p.Buffers) - 1)
 }
 
-// outRows returns a buffer with the wanted rows of a value of all rows.
-func (c *cover) outRows(id int) program.Buf {
+// outRows returns a buffer with the wanted rows of a value of all rows, for a
+// reader in the given layer.
+func (c *cover) outRows(id, layer int) program.Buf {
 	id = c.strip(id)
-	if b, ok := c.rows[id]; ok {
-		return b
+	k, ok := c.rows[id]
+	if !ok {
+		c.want(id)
+		n := c.g.Nodes[id]
+		k = keptRows{c.buffer(program.Buffer{Width: n.Width(), Out: true, Ids: ids(n)}), layer}
 	}
-	c.want(id)
-	n := c.g.Nodes[id]
-	b := c.buffer(program.Buffer{Width: n.Width(), Out: true, Ids: ids(n)})
-	c.rows[id] = b
-	return b
+	k.layer = min(k.layer, layer)
+	c.rows[id] = k
+	return k.buf
 }
 
 // input is the buffer that a step rooted at root reads for value id.
 func (c *cover) input(root *graph.Node, id int) program.Buf {
 	id = c.strip(id)
 	if c.domain[root.ID] && !c.domain[id] && c.g.Nodes[id].Rows != graph.RowsConst {
-		return c.outRows(id)
+		return c.outRows(id, root.Layer)
 	}
 	return c.want(id)
 }
@@ -165,8 +173,9 @@ func (c *cover) push(root *graph.Node, kind program.Kind, nodes []int, body any)
 
 // emit covers the needed node n and what fuses below it.
 func (c *cover) emit(n *graph.Node) error {
-	if b, ok := c.rows[n.ID]; ok {
-		c.push(n, program.KindRows, nil, &program.Rows{In: c.bufs[n.ID], Out: b})
+	if k, ok := c.rows[n.ID]; ok {
+		c.push(n, program.KindRows, nil, &program.Rows{In: c.bufs[n.ID], Out: k.buf})
+		c.steps[len(c.steps)-1].Layer = k.layer
 	}
 	if !c.opt.NoFusion {
 		for _, try := range []func(*graph.Node) bool{c.embed, c.linear, c.moe, c.norm, c.attention, c.elementwise} {

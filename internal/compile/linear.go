@@ -5,7 +5,7 @@ import (
 	"github.com/inferflow/inferflow/internal/program"
 )
 
-// embed takes a table read by token id, and a scale that follows it.
+// embed takes a table read by token id or position, and a scale that follows it.
 func (c *cover) embed(n *graph.Node) bool {
 	e, scale, nodes := n, 1.0, []int{n.ID}
 	if a, ok := n.Attr.(*graph.UnaryAttr); ok && a.F == "scale" {
@@ -15,11 +15,20 @@ func (c *cover) embed(n *graph.Node) bool {
 		}
 		nodes = append(nodes, e.ID)
 	}
-	if e.Op != graph.OpEmbed || c.node(e.In[0]).Op != graph.OpTokens || e.Width() != e.Attr.(*graph.EmbedAttr).Table.Cols() || c.domain[n.ID] {
+	if e.Op != graph.OpEmbed || c.domain[n.ID] {
 		return false
 	}
-	a := e.Attr.(*graph.EmbedAttr)
-	c.push(n, program.KindEmbed, nodes, &program.Embed{Table: a.Table, Guard: a.Guard, Scale: scale, Out: c.bufs[n.ID]})
+	a, index := e.Attr.(*graph.EmbedAttr), c.node(e.In[0])
+	at, byPosition := index.Attr.(*graph.PositionsAttr)
+	if e.Width() != a.Table.Cols() || index.Op != graph.OpTokens && !byPosition {
+		return false
+	}
+	step := &program.Embed{Table: a.Table, Guard: a.Guard, Scale: scale, Out: c.bufs[n.ID], Positions: byPosition}
+	if byPosition {
+		step.Offset = at.Offset
+		nodes = append(nodes, index.ID)
+	}
+	c.push(n, program.KindEmbed, nodes, step)
 	return true
 }
 
@@ -65,7 +74,7 @@ func (c *cover) tail(root *graph.Node, product func(*graph.Node) bool) (tail, bo
 		t.epi.Softcap = a.A
 		down(n.In[0])
 	}
-	if a, ok := unaryOf(n, "scale"); ok && c.single(root, c.strip(n.In[0])) {
+	if a, ok := unaryOf(n, "scale"); ok && a.A != 0 && c.single(root, c.strip(n.In[0])) {
 		t.epi.Scale = a.A
 		down(n.In[0])
 	}
@@ -90,7 +99,7 @@ func (c *cover) residual(n *graph.Node) (resid, branch int, ok bool) {
 		return 0, 0, false
 	}
 	x, y := c.strip(n.In[0]), c.strip(n.In[1])
-	if x == y || c.g.Nodes[x].Rows == graph.RowsConst || c.g.Nodes[y].Rows == graph.RowsConst || c.g.Nodes[x].Width() != c.g.Nodes[y].Width() {
+	if x == y || c.g.Nodes[x].Rows == graph.RowsConst || c.g.Nodes[y].Rows == graph.RowsConst || !c.allWide(n, x, y) {
 		return 0, 0, false
 	}
 	for _, p := range [][2]int{{max(x, y), min(x, y)}, {min(x, y), max(x, y)}} {
@@ -99,6 +108,17 @@ func (c *cover) residual(n *graph.Node) (resid, branch int, ok bool) {
 		}
 	}
 	return 0, 0, false
+}
+
+// allWide says that values are as wide as n, so that n pairs them one by one:
+// [8, 1] and [1, 8] are equally wide and broadcast to 64.
+func (c *cover) allWide(n *graph.Node, ids ...int) bool {
+	for _, id := range ids {
+		if c.g.Nodes[id].Width() != n.Width() {
+			return false
+		}
+	}
+	return true
 }
 
 // productLike says whether a node ends in a product that takes a residual.
@@ -145,7 +165,7 @@ func (c *cover) gated(root *graph.Node) bool {
 	for _, p := range [][2]int{{root.In[0], root.In[1]}, {root.In[1], root.In[0]}} {
 		act, up := c.node(p[0]), c.node(p[1])
 		u, isUnary := act.Attr.(*graph.UnaryAttr)
-		if act.Op != graph.OpUnary || !isUnary || !c.single(root, act.ID) || !c.single(root, up.ID) {
+		if act.Op != graph.OpUnary || !isUnary || !c.single(root, act.ID) || !c.single(root, up.ID) || !c.allWide(root, act.ID, up.ID) {
 			continue
 		}
 		gate := c.node(act.In[0])

@@ -71,7 +71,11 @@ func (q *printer) step(s *Step) string {
 	fmt.Fprintf(&b, "%-11s ", s.Kind)
 	switch x := s.Body.(type) {
 	case *Embed:
-		fmt.Fprintf(&b, "%s = %s by token%s", q.buf(x.Out), q.weight(x.Table), times(x.Scale))
+		by := "token"
+		if x.Positions {
+			by = fmt.Sprintf("position + %d", x.Offset)
+		}
+		fmt.Fprintf(&b, "%s = %s by %s%s", q.buf(x.Out), q.weight(x.Table), by, times(x.Scale))
 		if x.Guard > 0 {
 			fmt.Fprintf(&b, ", ids from %d on read row 0", x.Guard)
 		}

@@ -58,12 +58,15 @@ type Step struct {
 	Body  any
 }
 
-// Embed writes Scale × the table's row of each token.
+// Embed writes Scale × the table's row of each token, or of each position plus
+// Offset.
 type Embed struct {
-	Table *graph.Weight
-	Guard int
-	Scale float64
-	Out   Buf
+	Table     *graph.Weight
+	Guard     int
+	Scale     float64
+	Positions bool
+	Offset    int
+	Out       Buf
 }
 
 // Norm writes the normalised In, times Scale, plus Residual if there is one.

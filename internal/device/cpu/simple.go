@@ -40,12 +40,15 @@ func (l *loader) embed(x *program.Embed) (executor, error) {
 func (e *embed) run(s *Stage, w *worker) { s.byRows(w, s.rows, e) }
 
 func (e *embed) row(s *Stage, w *worker, r int) {
-	id := int(s.b.Tokens[r])
+	id, what := int(s.b.Tokens[r]), "token id"
+	if e.step.Positions {
+		id, what = int(s.b.Pos[r])+e.step.Offset, "position"
+	}
 	if e.step.Guard > 0 && id >= e.step.Guard {
 		id = 0
 	}
 	if id < 0 || id >= e.table.Shape.Rows() {
-		s.fail(fmt.Errorf("cpu: token id %d is outside the table of %d rows", id, e.table.Shape.Rows()))
+		s.fail(fmt.Errorf("cpu: %s %d is outside the table of %d rows", what, id, e.table.Shape.Rows()))
 		return
 	}
 	out, n := s.buf(e.step.Out)
