@@ -6,16 +6,6 @@ import (
 	"slices"
 )
 
-// fileJSON is tokenizer.json.
-type fileJSON struct {
-	AddedTokens   []addedJSON     `json:"added_tokens"`
-	Normalizer    json.RawMessage `json:"normalizer"`
-	PreTokenizer  json.RawMessage `json:"pre_tokenizer"`
-	PostProcessor json.RawMessage `json:"post_processor"`
-	Decoder       json.RawMessage `json:"decoder"`
-	Model         json.RawMessage `json:"model"`
-}
-
 type addedJSON struct {
 	ID         int64  `json:"id"`
 	Content    string `json:"content"`
@@ -72,11 +62,11 @@ type jsonReader struct {
 // its add_bos_token and add_eos_token, where they are written out, say whether the post-processor's BOS and EOS are added. Truncation and padding are
 // not read. Errors wrap ErrInvalid or ErrUnsupported and name the part.
 func FromJSON(tokenizerJSON, config []byte) (*Tokenizer, error) {
-	var file fileJSON
-	if err := json.Unmarshal(tokenizerJSON, &file); err != nil {
-		return nil, fmt.Errorf("tokenizer: %w: tokenizer.json: %w", ErrInvalid, err)
+	parts := map[string]string{}
+	if err := members(string(tokenizerJSON), func(name, raw string) { parts[name] = raw }); err != nil {
+		return nil, fmt.Errorf("tokenizer: tokenizer.json: %w", err)
 	}
-	if len(file.Model) == 0 {
+	if isNull(parts["model"]) {
 		return nil, fmt.Errorf("tokenizer: %w: tokenizer.json has no model", ErrNoTokenizer)
 	}
 	var conf configJSON
@@ -86,22 +76,27 @@ func FromJSON(tokenizerJSON, config []byte) (*Tokenizer, error) {
 		}
 	}
 	r := &jsonReader{t: &Tokenizer{named: map[string]int32{}}, special: map[string]bool{}}
-	if err := r.addedTokens(file.AddedTokens, conf.Added); err != nil {
+	var added []addedJSON
+	if raw := parts["added_tokens"]; !isNull(raw) {
+		if err := json.Unmarshal([]byte(raw), &added); err != nil {
+			return nil, fmt.Errorf("tokenizer: %w: tokenizer.json: added_tokens: %w", ErrInvalid, err)
+		}
+	}
+	if err := r.addedTokens(added, conf.Added); err != nil {
 		return nil, err
 	}
 	steps := []struct {
 		name string
-		raw  json.RawMessage
-		read func(json.RawMessage) error
+		read func(string) error
 	}{
-		{"normalizer", file.Normalizer, r.normalizer},
-		{"pre_tokenizer", file.PreTokenizer, r.preTokenizer},
-		{"model", file.Model, r.model},
-		{"decoder", file.Decoder, r.decoder},
-		{"post_processor", file.PostProcessor, r.postProcessor},
+		{"normalizer", r.normalizer},
+		{"pre_tokenizer", r.preTokenizer},
+		{"model", r.model},
+		{"decoder", r.decoder},
+		{"post_processor", r.postProcessor},
 	}
 	for _, s := range steps {
-		if err := s.read(s.raw); err != nil {
+		if err := s.read(parts[s.name]); err != nil {
 			return nil, fmt.Errorf("tokenizer: tokenizer.json: %s: %w", s.name, err)
 		}
 	}
@@ -110,7 +105,7 @@ func FromJSON(tokenizerJSON, config []byte) (*Tokenizer, error) {
 }
 
 // isNull reports whether a part is missing.
-func isNull(raw json.RawMessage) bool { return len(raw) == 0 || string(raw) == "null" }
+func isNull(raw string) bool { return raw == "" || raw == "null" }
 
 // addedTokens collects the added tokens of both files; tokenizer.json has precedence.
 func (r *jsonReader) addedTokens(list []addedJSON, more map[string]addedJSON) error {

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-func (r *jsonReader) decoder(raw json.RawMessage) error {
+func (r *jsonReader) decoder(raw string) error {
 	if isNull(raw) {
 		r.t.stages = []stageSpec{{kind: stageJoin}}
 		return nil
@@ -16,7 +16,7 @@ func (r *jsonReader) decoder(raw json.RawMessage) error {
 }
 
 // decoders appends the stages of a decoder. fused says that the tokens were joined by now, so that a Strip concerns the whole text.
-func decoders(stages []stageSpec, fused bool, raw json.RawMessage, depth int) ([]stageSpec, bool, error) {
+func decoders(stages []stageSpec, fused bool, raw string, depth int) ([]stageSpec, bool, error) {
 	s, err := parseStep(raw, depth)
 	if err != nil {
 		return nil, false, err
@@ -24,7 +24,7 @@ func decoders(stages []stageSpec, fused bool, raw json.RawMessage, depth int) ([
 	switch s.Type {
 	case "Sequence":
 		for _, sub := range s.Decoders {
-			if stages, fused, err = decoders(stages, fused, sub, depth+1); err != nil {
+			if stages, fused, err = decoders(stages, fused, string(sub), depth+1); err != nil {
 				return nil, false, err
 			}
 		}
@@ -102,16 +102,16 @@ type processorJSON struct {
 	CLS []any `json:"cls"`
 }
 
-func (r *jsonReader) postProcessor(raw json.RawMessage) error {
+func (r *jsonReader) postProcessor(raw string) error {
 	if isNull(raw) {
 		return nil
 	}
 	return r.processor(raw, 0)
 }
 
-func (r *jsonReader) processor(raw json.RawMessage, depth int) error {
+func (r *jsonReader) processor(raw string, depth int) error {
 	var p processorJSON
-	if err := json.Unmarshal(raw, &p); err != nil {
+	if err := json.Unmarshal([]byte(raw), &p); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	switch p.Type {
@@ -122,7 +122,7 @@ func (r *jsonReader) processor(raw json.RawMessage, depth int) error {
 			return fmt.Errorf("%w: sequences nest deeper than %d", ErrInvalid, maxSteps)
 		}
 		for _, sub := range p.Processors {
-			if err := r.processor(sub, depth+1); err != nil {
+			if err := r.processor(string(sub), depth+1); err != nil {
 				return err
 			}
 		}

@@ -1,41 +1,66 @@
 package tokenizer
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"math"
 	"strings"
 )
 
-// modelJSON is the model of tokenizer.json: the union of the fields of all kinds.
+// modelJSON is the model of tokenizer.json: the union of the fields of all kinds, without the two large ones.
 type modelJSON struct {
-	Type            string          `json:"type"`
-	Vocab           json.RawMessage `json:"vocab"`
-	Merges          json.RawMessage `json:"merges"`
-	UnkToken        *string         `json:"unk_token"`
-	UnkID           *int64          `json:"unk_id"`
-	Prefix          *string         `json:"continuing_subword_prefix"`
-	Suffix          *string         `json:"end_of_word_suffix"`
-	FuseUnk         bool            `json:"fuse_unk"`
-	ByteFallback    bool            `json:"byte_fallback"`
-	IgnoreMerges    bool            `json:"ignore_merges"`
-	MaxCharsPerWord *int            `json:"max_input_chars_per_word"`
+	Type            string  `json:"type"`
+	UnkToken        *string `json:"unk_token"`
+	UnkID           *int64  `json:"unk_id"`
+	Prefix          *string `json:"continuing_subword_prefix"`
+	Suffix          *string `json:"end_of_word_suffix"`
+	FuseUnk         bool    `json:"fuse_unk"`
+	ByteFallback    bool    `json:"byte_fallback"`
+	IgnoreMerges    bool    `json:"ignore_merges"`
+	MaxCharsPerWord *int    `json:"max_input_chars_per_word"`
+
+	vocab, merges string
 }
 
-func (r *jsonReader) model(raw json.RawMessage) error {
-	var m modelJSON
-	if err := json.Unmarshal(raw, &m); err != nil {
-		return fmt.Errorf("%w: %w", ErrInvalid, err)
+// parseModel reads all but vocab and merges, which it cuts out.
+func parseModel(raw string) (*modelJSON, error) {
+	m := &modelJSON{}
+	small := []string{}
+	err := members(raw, func(name, value string) {
+		switch name {
+		case "vocab":
+			m.vocab = value
+		case "merges":
+			m.merges = value
+		default:
+			quoted, _ := json.Marshal(name)
+			small = append(small, string(quoted)+":"+value)
+		}
+	})
+	if err != nil {
+		return nil, err
 	}
-	if len(m.Vocab) == 0 {
-		return fmt.Errorf("%w: there is no vocab", ErrInvalid)
+	if err := json.Unmarshal([]byte("{"+strings.Join(small, ",")+"}"), m); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
+	}
+	if isNull(m.vocab) {
+		return nil, fmt.Errorf("%w: there is no vocab", ErrInvalid)
+	}
+	return m, nil
+}
+
+func (r *jsonReader) model(raw string) error {
+	m, err := parseModel(raw)
+	if err != nil {
+		return err
 	}
 	kind := m.Type
 	if kind == "" { // files before the type was written
 		switch {
-		case !isNull(m.Merges):
+		case !isNull(m.merges):
 			kind = "BPE"
-		case m.Vocab[0] == '[':
+		case m.vocab[0] == '[':
 			kind = "Unigram"
 		case m.MaxCharsPerWord != nil:
 			kind = "WordPiece"
@@ -43,7 +68,7 @@ func (r *jsonReader) model(raw json.RawMessage) error {
 			kind = "WordLevel"
 		}
 	}
-	pieces, err := scanVocab(m.Vocab)
+	pieces, err := scanVocab(m.vocab)
 	if err != nil {
 		return err
 	}
@@ -56,13 +81,13 @@ func (r *jsonReader) model(raw json.RawMessage) error {
 	}
 	switch kind {
 	case "BPE":
-		return r.bpe(&m)
+		return r.bpe(m)
 	case "Unigram":
-		return r.unigram(&m, pieces)
+		return r.unigram(m, pieces)
 	case "WordPiece":
-		return r.wordPiece(&m, pieces)
+		return r.wordPiece(m, pieces)
 	case "WordLevel":
-		r.t.model = &wordLevel{lookup: r.t.lookup, unk: r.unk(&m)}
+		r.t.model = &wordLevel{lookup: r.t.lookup, unk: r.unk(m)}
 		return nil
 	}
 	return fmt.Errorf("%w: model %.40q (known: BPE, Unigram, WordPiece, WordLevel)", ErrUnsupported, m.Type)
@@ -110,28 +135,24 @@ func (r *jsonReader) bpe(j *modelJSON) error {
 		m.bytes, _ = byteTokens(t.texts, func(int) bool { return true })
 		m.fallback = j.ByteFallback
 	}
-	merges, err := scanMerges(j.Merges)
-	if err != nil {
-		return err
-	}
-	m.merges = newPairTable(len(merges))
+	m.merges = newPairTable(len(t.lookup))
 	var left, right []byte
 	crosses := false
-	for i, pair := range merges {
-		l, rt := pair[0], pair[1]
+	err := scanMerges(j.merges, func(n int, l, rt string) error {
 		if t.byteLevel {
 			var ok1, ok2 bool
 			left, ok1 = fromByteLevel(left[:0], l)
 			right, ok2 = fromByteLevel(right[:0], rt)
 			if !ok1 || !ok2 { // words never hold what is not in the alphabet
-				continue
+				return nil
 			}
-			l, rt = string(left), string(right)
-		}
-		if err := r.merge(m, i, l, rt); err != nil {
-			return err
+			return r.mergeBytes(m, n, left, right)
 		}
 		crosses = crosses || strings.HasPrefix(rt, spaceMark) && strings.Trim(l, spaceMark) != ""
+		return r.merge(m, n, l, rt)
+	})
+	if err != nil {
+		return err
 	}
 	_, marked := t.lookup[spaceMark]
 	m.cutSpaces = !t.byteLevel && !crosses && m.prefix == "" && m.suffix == "" && !m.ignore && (marked || !m.fuseUnk)
@@ -139,23 +160,47 @@ func (r *jsonReader) bpe(j *modelJSON) error {
 	return nil
 }
 
-// merge stores a merge unless it makes a special token: text must not become one.
+// mergeBytes stores a merge of raw bytes.
+func (r *jsonReader) mergeBytes(m *bpe, n int, left, right []byte) error {
+	li, ok1 := m.lookup[string(left)]
+	ri, ok2 := m.lookup[string(right)]
+	whole := append(left, bytes.TrimPrefix(right, []byte(m.prefix))...)
+	id, ok3 := m.lookup[string(whole)]
+	if !ok1 || !ok2 || !ok3 {
+		return lostMerge(n, string(left), string(right), ok1, ok2)
+	}
+	r.setMerge(m, n, li, ri, id)
+	return nil
+}
+
+// merge stores a merge.
 func (r *jsonReader) merge(m *bpe, n int, left, right string) error {
 	li, ok1 := m.lookup[left]
 	ri, ok2 := m.lookup[right]
 	id, ok3 := m.lookup[left+strings.TrimPrefix(right, m.prefix)]
-	switch {
-	case !ok1:
-		return fmt.Errorf("%w: %w", ErrInvalid, errMerge(n, left, right, "the left part is no token"))
-	case !ok2:
-		return fmt.Errorf("%w: %w", ErrInvalid, errMerge(n, left, right, "the right part is no token"))
-	case !ok3:
-		return fmt.Errorf("%w: %w", ErrInvalid, errMerge(n, left, right, "the whole is no token"))
+	if !ok1 || !ok2 || !ok3 {
+		return lostMerge(n, left, right, ok1, ok2)
 	}
-	if !r.control(id) {
-		m.merges.set(li, ri, pairRank{rank: int32(n), id: id})
-	}
+	r.setMerge(m, n, li, ri, id)
 	return nil
+}
+
+// setMerge stores a merge unless it makes a special token: text must not become one.
+func (r *jsonReader) setMerge(m *bpe, n int, left, right, id int32) {
+	if !r.control(id) {
+		m.merges.set(left, right, pairRank{rank: int32(n), id: id})
+	}
+}
+
+func lostMerge(n int, left, right string, hasLeft, hasRight bool) error {
+	what := "the whole is no token"
+	switch {
+	case !hasLeft:
+		what = "the left part is no token"
+	case !hasRight:
+		what = "the right part is no token"
+	}
+	return fmt.Errorf("%w: %w", ErrInvalid, errMerge(n, left, right, what))
 }
 
 func (r *jsonReader) unigram(j *modelJSON, pieces []pieceJSON) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 )
 
 // pieceJSON is an entry of a vocabulary.
@@ -14,8 +15,8 @@ type pieceJSON struct {
 	score float64 // unigram
 }
 
-// scanner reads the two large parts of tokenizer.json, vocabulary and merges, which were checked to be valid JSON before. It exists because a general
-// decoder takes longer for them than all else together.
+// scanner reads the outline of tokenizer.json and its two large parts, vocabulary and merges. It exists because a general decoder takes longer for them
+// than all else together. It is strict about what it reads; parts that it passes over are for the decoder to check.
 type scanner struct {
 	src string
 	pos int
@@ -25,7 +26,7 @@ type scanner struct {
 func (s *scanner) space() byte {
 	for s.pos < len(s.src) {
 		switch c := s.src[s.pos]; c {
-		case ' ', '\t', '\n', '\r', ',', ':':
+		case ' ', '\t', '\n', '\r':
 			s.pos++
 		default:
 			return c
@@ -34,26 +35,42 @@ func (s *scanner) space() byte {
 	return 0
 }
 
-// str reads a string; its first quote comes next.
+// eat passes c if it comes next.
+func (s *scanner) eat(c byte) bool {
+	if s.space() != c {
+		return false
+	}
+	s.pos++
+	return true
+}
+
+// str reads a string.
 func (s *scanner) str() (string, bool) {
 	if s.space() != '"' {
 		return "", false
 	}
-	start := s.pos + 1
-	end := strings.IndexByte(s.src[start:], '"')
-	if end < 0 {
-		return "", false
+	for i := s.pos + 1; i < len(s.src); i++ {
+		switch c := s.src[i]; {
+		case c == '"':
+			text := s.src[s.pos+1 : i]
+			s.pos = i + 1
+			return text, utf8.ValidString(text)
+		case c == '\\':
+			return s.escaped(i)
+		case c < ' ':
+			return "", false
+		}
 	}
-	if text := s.src[start : start+end]; strings.IndexByte(text, '\\') < 0 {
-		s.pos = start + end + 1
-		return text, true
-	}
-	for i := start; i < len(s.src); i++ {
+	return "", false
+}
+
+// escaped reads a string whose first backslash is at i.
+func (s *scanner) escaped(i int) (text string, ok bool) {
+	for ; i < len(s.src); i++ {
 		switch s.src[i] {
 		case '\\':
 			i++
 		case '"':
-			var text string
 			err := json.Unmarshal([]byte(s.src[s.pos:i+1]), &text)
 			s.pos = i + 1
 			return text, err == nil
@@ -71,87 +88,178 @@ func (s *scanner) number() (string, bool) {
 	return s.src[start:s.pos], s.pos > start
 }
 
+// value passes over any value and returns it. Only brackets and strings are looked at.
+func (s *scanner) value() (string, bool) {
+	depth := 0
+	s.space()
+	start := s.pos
+	for s.pos < len(s.src) {
+		switch c := s.src[s.pos]; c {
+		case '"':
+			if !s.pass() {
+				return "", false
+			}
+			if depth == 0 {
+				return s.src[start:s.pos], true
+			}
+			continue
+		case '{', '[':
+			depth++
+		case '}', ']', ',':
+			if depth == 0 {
+				return strings.TrimRight(s.src[start:s.pos], " \t\r\n"), s.pos > start
+			}
+			if c != ',' {
+				depth--
+			}
+			if depth == 0 {
+				s.pos++
+				return s.src[start:s.pos], true
+			}
+		}
+		s.pos++
+	}
+	return "", false
+}
+
+// pass passes over a string.
+func (s *scanner) pass() bool {
+	for s.pos++; s.pos < len(s.src); s.pos++ {
+		switch s.src[s.pos] {
+		case '\\':
+			s.pos++
+		case '"':
+			s.pos++
+			return true
+		}
+	}
+	return false
+}
+
+// members yields the names and raw values of an object.
+func members(src string, yield func(name, raw string)) error {
+	s := &scanner{src: src}
+	bad := func() error {
+		return fmt.Errorf("%w: no valid JSON object near byte %d of %d", ErrInvalid, s.pos, len(src))
+	}
+	if !s.eat('{') {
+		return bad()
+	}
+	for n := 0; !s.eat('}'); n++ {
+		if n > 0 && !s.eat(',') {
+			return bad()
+		}
+		name, ok := s.str()
+		if !ok || !s.eat(':') {
+			return bad()
+		}
+		raw, ok := s.value()
+		if !ok {
+			return bad()
+		}
+		yield(name, raw)
+	}
+	if s.space() != 0 {
+		return bad()
+	}
+	return nil
+}
+
 // scanVocab reads {"piece": id, …} or [["piece", score], …].
-func scanVocab(raw json.RawMessage) ([]pieceJSON, error) {
-	s := &scanner{src: string(raw), pos: 1}
-	pieces := make([]pieceJSON, 0, len(raw)/16)
-	array := raw[0] == '['
-	if !array && raw[0] != '{' {
+func scanVocab(raw string) ([]pieceJSON, error) {
+	s := &scanner{src: raw}
+	array := s.space() == '['
+	end := byte('}')
+	if array {
+		end = ']'
+	} else if s.space() != '{' {
 		return nil, fmt.Errorf("%w: vocab is neither an object nor an array", ErrInvalid)
 	}
-	for {
-		c := s.space()
-		if c == '}' || c == ']' {
-			return pieces, nil
+	s.pos++
+	pieces := make([]pieceJSON, 0, len(raw)/24)
+	for !s.eat(end) {
+		if len(pieces) > 0 && !s.eat(',') || array && !s.eat('[') {
+			return nil, fmt.Errorf("%w: vocab: entry %d is malformed", ErrInvalid, len(pieces))
 		}
-		if array {
-			if c != '[' {
-				return nil, fmt.Errorf("%w: vocab: entry %d is no [piece, score]", ErrInvalid, len(pieces))
-			}
-			s.pos++
-		}
-		text, ok1 := s.str()
-		number, ok2 := s.number()
-		if !ok1 || !ok2 {
+		text, ok := s.str()
+		if !ok || !s.eat(separator(array)) {
 			return nil, fmt.Errorf("%w: vocab: entry %d (%.40q) is not a piece with a number", ErrInvalid, len(pieces), text)
 		}
+		number, _ := s.number()
 		p := pieceJSON{text: text, id: int32(len(pieces))}
+		var err error
 		if array {
-			if s.space() != ']' {
-				return nil, fmt.Errorf("%w: vocab: entry %d (%.40q) has more than a score", ErrInvalid, len(pieces), text)
+			p.score, err = strconv.ParseFloat(number, 64)
+			if !s.eat(']') {
+				return nil, fmt.Errorf("%w: vocab: entry %d (%.40q) is not [piece, score]", ErrInvalid, len(pieces), text)
 			}
-			s.pos++
-			p.score, _ = strconv.ParseFloat(number, 64)
 		} else {
-			id, err := strconv.ParseInt(number, 10, 32)
-			if err != nil || id < 0 || id >= maxVocab {
-				return nil, fmt.Errorf("%w: vocab: %.40q has id %.20s, want 0 to %d", ErrInvalid, text, number, maxVocab-1)
-			}
+			var id uint64
+			id, err = strconv.ParseUint(number, 10, 31)
 			p.id = int32(id)
 		}
-		pieces = append(pieces, p)
-		if len(pieces) > maxVocab {
+		if err != nil || p.id >= maxVocab {
+			return nil, fmt.Errorf("%w: vocab: %.40q has number %.20q; ids go up to %d", ErrInvalid, text, number, maxVocab-1)
+		}
+		if pieces = append(pieces, p); len(pieces) > maxVocab {
 			return nil, fmt.Errorf("%w: vocab has more than %d entries", ErrInvalid, maxVocab)
 		}
 	}
+	return pieces, nil
 }
 
-// scanMerges reads ["left right", …] or [["left", "right"], …].
-func scanMerges(raw json.RawMessage) ([][2]string, error) {
-	if isNull(raw) {
-		return nil, nil
+func separator(array bool) byte {
+	if array {
+		return ','
 	}
-	if raw[0] != '[' {
-		return nil, fmt.Errorf("%w: merges is no array", ErrInvalid)
+	return ':'
+}
+
+// scanMerges reads ["left right", …] or [["left", "right"], …] and yields the pairs in order.
+func scanMerges(raw string, yield func(n int, left, right string) error) error {
+	s := &scanner{src: raw}
+	if raw == "" || raw == "null" {
+		return nil
 	}
-	s := &scanner{src: string(raw), pos: 1}
-	merges := make([][2]string, 0, len(raw)/16)
-	for {
-		var left, right string
-		ok := true
-		switch s.space() {
-		case ']':
-			return merges, nil
-		case '[':
-			s.pos++
-			var ok2 bool
-			left, ok = s.str()
-			right, ok2 = s.str()
-			ok = ok && ok2 && s.space() == ']'
-			s.pos++
-		default:
-			var line string
-			if line, ok = s.str(); strings.HasPrefix(line, "#version") {
-				continue
-			}
-			if ok {
-				left, right, ok = strings.Cut(line, " ")
-				ok = ok && !strings.Contains(right, " ")
-			}
+	if !s.eat('[') {
+		return fmt.Errorf("%w: merges is no array", ErrInvalid)
+	}
+	n := 0
+	for first := true; !s.eat(']'); first = false {
+		if !first && !s.eat(',') {
+			return fmt.Errorf("%w: merges: entry %d is malformed", ErrInvalid, n)
 		}
+		left, right, ok := s.merge()
 		if !ok {
-			return nil, fmt.Errorf("%w: merges: entry %d (%.40q) is not a pair", ErrInvalid, len(merges), left)
+			return fmt.Errorf("%w: merges: entry %d (%.40q) is not a pair", ErrInvalid, n, left)
 		}
-		merges = append(merges, [2]string{left, right})
+		if strings.HasPrefix(left, "#version") && n == 0 {
+			continue
+		}
+		if err := yield(n, left, right); err != nil {
+			return err
+		}
+		n++
 	}
+	return nil
+}
+
+// merge reads one pair in either form.
+func (s *scanner) merge() (left, right string, ok bool) {
+	if s.eat('[') {
+		left, ok = s.str()
+		if !ok || !s.eat(',') {
+			return left, "", false
+		}
+		right, ok = s.str()
+		return left, right, ok && s.eat(']')
+	}
+	line, ok := s.str()
+	if !ok {
+		return "", "", false
+	}
+	if left, right, ok = strings.Cut(line, " "); strings.HasPrefix(line, "#version") {
+		return line, "", true
+	}
+	return left, right, ok && !strings.Contains(right, " ")
 }

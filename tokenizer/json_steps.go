@@ -51,12 +51,12 @@ type patternJSON struct {
 // maxSteps bounds how deep sequences nest.
 const maxSteps = 16
 
-func parseStep(raw json.RawMessage, depth int) (*stepJSON, error) {
+func parseStep(raw string, depth int) (*stepJSON, error) {
 	if depth > maxSteps {
 		return nil, fmt.Errorf("%w: sequences nest deeper than %d", ErrInvalid, maxSteps)
 	}
 	s := &stepJSON{}
-	if err := json.Unmarshal(raw, s); err != nil {
+	if err := json.Unmarshal([]byte(raw), s); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
 	return s, nil
@@ -84,7 +84,7 @@ func (p *patternJSON) compile() (*pattern.Pattern, string, error) {
 	return nil, "", fmt.Errorf("%w: a pattern is neither String nor Regex", ErrInvalid)
 }
 
-func (r *jsonReader) normalizer(raw json.RawMessage) error {
+func (r *jsonReader) normalizer(raw string) error {
 	if isNull(raw) {
 		return nil
 	}
@@ -95,14 +95,14 @@ func (r *jsonReader) normalizer(raw json.RawMessage) error {
 	return err
 }
 
-func (r *jsonReader) normalizers(list normalizers, raw json.RawMessage, depth int) (normalizers, error) {
+func (r *jsonReader) normalizers(list normalizers, raw string, depth int) (normalizers, error) {
 	s, err := parseStep(raw, depth)
 	if err != nil {
 		return nil, err
 	}
 	if s.Type == "Sequence" {
 		for _, sub := range s.Normalizers {
-			if list, err = r.normalizers(list, sub, depth+1); err != nil {
+			if list, err = r.normalizers(list, string(sub), depth+1); err != nil {
 				return nil, err
 			}
 		}

@@ -1,7 +1,6 @@
 package tokenizer
 
 import (
-	"encoding/json"
 	"fmt"
 	"unicode"
 	"unicode/utf8"
@@ -38,7 +37,7 @@ func findWords(text string, yield func(start, end int)) {
 
 // preTokenizer reads the pre-tokenizer. A byte-level vocabulary is kept as raw bytes and so are words on their way to it; where steps follow ByteLevel,
 // they see the byte alphabet, as in the reference, and it is undone behind them.
-func (r *jsonReader) preTokenizer(raw json.RawMessage) error {
+func (r *jsonReader) preTokenizer(raw string) error {
 	var list preTokenizers
 	mapped := r.alpha
 	if !isNull(raw) {
@@ -66,14 +65,14 @@ func (r *jsonReader) preTokenizer(raw json.RawMessage) error {
 	return nil
 }
 
-func (r *jsonReader) preTokenizers(list preTokenizers, raw json.RawMessage, depth int) (preTokenizers, error) {
+func (r *jsonReader) preTokenizers(list preTokenizers, raw string, depth int) (preTokenizers, error) {
 	s, err := parseStep(raw, depth)
 	if err != nil {
 		return nil, err
 	}
 	if s.Type == "Sequence" {
 		for _, sub := range s.Pretokenizers {
-			if list, err = r.preTokenizers(list, sub, depth+1); err != nil {
+			if list, err = r.preTokenizers(list, string(sub), depth+1); err != nil {
 				return nil, err
 			}
 		}
@@ -94,9 +93,11 @@ func (s *stepJSON) preTokenizer() (preTokenizer, error) {
 	case "ByteLevel":
 		p := &byteLevelSplit{prefixSpace: or(s.PrefixSpace, true)}
 		if or(s.UseRegex, true) {
-			var err error
-			p.words, err = pattern.Compile(wordsGPT2)
-			return p, err
+			words, err := pattern.Compile(wordsGPT2)
+			if err != nil {
+				return nil, err
+			}
+			p.words = patternSplitter(words, behaveIsolated, false)
 		}
 		return p, nil
 	case "Split":

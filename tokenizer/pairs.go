@@ -13,6 +13,7 @@ const noPair = int32(1<<31 - 1)
 type pairTable struct {
 	slots []pairSlot
 	mask  uint64
+	used  int
 }
 
 type pairSlot struct {
@@ -39,11 +40,28 @@ func (t *pairTable) slot(key uint64) *pairSlot {
 	return &t.slots[i]
 }
 
-// set stores a merge; of two for the same pair the later one stays, as in the reference. The table must have been made for as many.
+// set stores a merge; of two for the same pair the later one stays, as in the reference.
 func (t *pairTable) set(left, right int32, p pairRank) {
 	key := pairKey(left, right)
 	s := t.slot(key)
+	if s.key == 0 {
+		if t.used++; t.used > len(t.slots)/4*3 {
+			t.grow()
+			s = t.slot(key)
+		}
+	}
 	s.key, s.pair = key, p
+}
+
+func (t *pairTable) grow() {
+	old := t.slots
+	t.slots = make([]pairSlot, 2*len(old))
+	t.mask = uint64(len(t.slots) - 1)
+	for _, s := range old {
+		if s.key != 0 {
+			*t.slot(s.key) = s
+		}
+	}
 }
 
 // get returns the merge of a pair, with rank noPair if there is none.

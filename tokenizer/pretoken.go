@@ -50,8 +50,24 @@ type splitter struct {
 	invert   bool // what lies between the matches is the delimiter
 }
 
-func patternSplitter(p *pattern.Pattern, b behavior, invert bool) *splitter {
+func patternSplitter(p *pattern.Pattern, b behavior, invert bool) preTokenizer {
+	if next := p.Scanner(); next != nil && b == behaveIsolated {
+		return scanSplit{next}
+	}
 	return &splitter{find: p.Each, behavior: b, invert: invert}
+}
+
+// scanSplit cuts text into the matches of a pattern that matches everywhere.
+type scanSplit struct {
+	next func(text string, pos int) int
+}
+
+func (s scanSplit) split(text string, _ bool, yield func(string)) {
+	for pos := 0; pos < len(text); {
+		end := s.next(text, pos)
+		yield(text[pos:end])
+		pos = end
+	}
 }
 
 // literalFinder finds a string.
@@ -82,8 +98,19 @@ func runeFinder(is func(rune) bool) func(string, func(int, int)) {
 }
 
 func (s *splitter) split(text string, _ bool, yield func(string)) {
-	out := behaviorState{behavior: s.behavior, text: text, yield: yield}
 	done := 0
+	if s.behavior == behaveIsolated {
+		s.find(text, func(start, end int) {
+			if start > done {
+				yield(text[done:start])
+			}
+			yield(text[start:end])
+			done = end
+		})
+		yield(text[done:])
+		return
+	}
+	out := behaviorState{behavior: s.behavior, text: text, yield: yield}
 	s.find(text, func(start, end int) {
 		if start > done {
 			out.part(done, start, s.invert)
@@ -143,7 +170,7 @@ func (b *behaviorState) end() {
 // the model, which reads bytes; see byteMapper for the files where other steps follow.
 type byteLevelSplit struct {
 	prefixSpace bool
-	words       *pattern.Pattern // nil: no split
+	words       preTokenizer // nil: no split
 }
 
 func (p *byteLevelSplit) split(text string, _ bool, yield func(string)) {
@@ -154,17 +181,7 @@ func (p *byteLevelSplit) split(text string, _ bool, yield func(string)) {
 		yield(text)
 		return
 	}
-	done := 0
-	p.words.Each(text, func(start, end int) {
-		if start > done {
-			yield(text[done:start])
-		}
-		yield(text[start:end])
-		done = end
-	})
-	if done < len(text) {
-		yield(text[done:])
-	}
+	p.words.split(text, false, yield)
 }
 
 // byteMapper writes words in the byte alphabet, or undoes that, for the steps between that see it.

@@ -77,8 +77,13 @@ func (s *searcher) width(pos int) int {
 // next finds the leftmost match that begins at pos or later.
 func (s *searcher) next(pos int) (start, end int, ok bool) {
 	for ; pos <= len(s.text); pos += s.width(pos) {
-		if !s.p.empty && (pos == len(s.text) || !s.p.first[s.text[pos]]) {
-			continue
+		if !s.p.empty {
+			for pos < len(s.text) && !s.p.first[s.text[pos]] && s.text[pos] < utf8.RuneSelf {
+				pos++
+			}
+			if pos == len(s.text) || !s.p.first[s.text[pos]] {
+				continue
+			}
 		}
 		if end, ok = s.at(pos); ok {
 			return pos, end, true

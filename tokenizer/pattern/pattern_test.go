@@ -100,9 +100,60 @@ func TestMemo(t *testing.T) {
 	}
 }
 
+// checkScanner holds a hand-written matcher against the general one.
+func checkScanner(t *testing.T, p *Pattern, text string) {
+	t.Helper()
+	s := searcher{p: p, text: text}
+	for pos := 0; pos < len(text); pos += s.width(pos) {
+		want, ok := s.at(pos)
+		if got := p.fast(text, pos); !ok || got != want {
+			t.Fatalf("%s\non %q at %d: scanner %d, general %d (%t)", p.src, text, pos, got, want, ok)
+		}
+	}
+}
+
+// scanned are the patterns with a scanner.
+func scanned(t testing.TB, g *golden) (list []*Pattern) {
+	for _, src := range append(g.Patterns, srcWords+`\p{N}+`+srcOther) {
+		p, err := Compile(src)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if p.fast != nil {
+			list = append(list, p)
+		}
+	}
+	if len(list) < 7 {
+		t.Fatalf("%d of the golden patterns have a scanner", len(list))
+	}
+	return list
+}
+
+func TestScanners(t *testing.T) {
+	g := readGolden(t)
+	for _, p := range scanned(t, g) {
+		for _, text := range g.Texts {
+			checkScanner(t, p, text)
+		}
+	}
+}
+
+func FuzzScanners(f *testing.F) {
+	g := readGolden(f)
+	for _, text := range g.Texts {
+		f.Add(text)
+	}
+	list := scanned(f, g)
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, p := range list {
+			checkScanner(t, p, text)
+		}
+	})
+}
+
 // TestLinear runs patterns that take quadratic or exponential time in a matcher that only backtracks.
 func TestLinear(t *testing.T) {
-	const n = 100_000
+	const n = 30_000
 	for _, c := range []struct{ pattern, text string }{
 		{`(a*)*b`, strings.Repeat("a", n)},
 		{`(a|a)*b`, strings.Repeat("a", n)},

@@ -60,9 +60,13 @@ func Compile(src string) (*Pattern, error) {
 	c.emit(inst{op: opMatch})
 	p.prog = c.prog
 	p.empty = !p.reachFirst(0, make([]bool, len(p.prog)))
-	p.fast = scanners[src]
+	p.fast = scannerFor(src)
 	return p, nil
 }
+
+// Scanner returns a function that gives the end of the match at a position, for patterns that match something everywhere and have a matcher of their
+// own; nil for others. Positions must lie inside the text.
+func (p *Pattern) Scanner() func(text string, pos int) int { return p.fast }
 
 // String returns the source of the pattern.
 func (p *Pattern) String() string { return p.src }
