@@ -108,7 +108,7 @@ func TestLanguageErrors(t *testing.T) {
 		"scaling":         {"YARN = {\"rope_type\": \"spiral\"}\n" + strings.Replace(body("rope_table(c.sub(\"nothing\"), dim = 8, default = YARN)"), "\n", "\n", 1), `no scaling "spiral"`},
 		"top level":       {"x = embed(\"a\")\n", "m.star:1: missing tensor a.weight"},
 		"frozen":          {"L = []\ndef model(c):\n    L.append(1)\n", "frozen"},
-		"std line":        {"load(\"@std/blocks.star\", \"gated_ffn\")\n" + body("x = gated_ffn(heads(x, 8), \"model.layers.0.mlp\")"), "m.star:4: linear: the input [6 8] needs a weight [out, 8]"},
+		"std line":        {"load(\"@std/blocks.star\", \"gated_ffn\")\n" + body("x = gated_ffn(heads(x, 8), \"model.layers.0.mlp\")"), "m.star:4: linear: the input [6 8] needs a weight [out, 8], got [112 48] of model.layers.0.mlp.gate_proj.weight (in @std/blocks.star:"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			_, err := traceText(loadShapes(t, "llama.hf"), c.text)

@@ -109,7 +109,12 @@ func (t *tracer) complain(format string, args ...any) {
 		t.thread.Cancel("too many problems")
 		return
 	}
-	t.problems = append(t.problems, problem{t.line(), fmt.Sprintf(format, args...)})
+	line, stack := t.where()
+	p := problem{line, fmt.Sprintf(format, args...)}
+	if n := len(stack); n > 0 && strings.HasPrefix(stack[n-1].File, stdPrefix) {
+		p.text += fmt.Sprintf(" (in %s)", stack[n-1])
+	}
+	t.problems = append(t.problems, p)
 }
 
 // full says that so many problems are known that more would not help.
