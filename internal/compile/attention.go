@@ -66,7 +66,8 @@ func (c *cover) projection(root *graph.Node, id, heads int) (p projection, ok bo
 			p.head.W, p.head.B, p.x = a.W, a.B, c.strip(n.In[0])
 			return p, plainLinear(n, c.g)
 		case graph.OpRope:
-			if p.head.Rope != nil || p.head.Clamp > 0 {
+			wide := n.Shape[len(n.Shape)-1] != p.head.Dim // heads turned together
+			if p.head.Rope != nil || p.head.Clamp > 0 || p.head.WholeN || wide {
 				return p, false
 			}
 			p.head.Rope = n.Attr.(*graph.RopeAttr)

@@ -95,14 +95,16 @@ func (n *norm) row(dst, x []float32) { n.part(dst, x, 0) }
 func (n *norm) part(dst, x []float32, at int) {
 	w, b := n.w, n.b
 	if w != nil {
-		at %= len(w)
-		w = w[at : at+len(x)]
+		w = w[at%len(w) : at%len(w)+len(x)]
 	}
 	if b != nil {
 		b = b[at%len(b) : at%len(b)+len(x)]
 	}
 	if n.kind == graph.RMS {
 		vec.RMSNorm(dst, x, w, n.eps, n.offset)
+		if b != nil {
+			vec.Add(dst, dst, b)
+		}
 		return
 	}
 	vec.LayerNorm(dst, x, w, b, n.eps)

@@ -4,7 +4,6 @@
 package cpu
 
 import (
-	"fmt"
 	"sync/atomic"
 	"time"
 
@@ -134,23 +133,6 @@ func (s *Stage) Run(b *batch.Batch, in [][]float32) ([][]float32, error) {
 		s.out[i] = s.bufs[v][:s.rows*s.p.Buffers[v].Width]
 	}
 	return s.out, nil
-}
-
-func (s *Stage) check(b *batch.Batch, in [][]float32) error {
-	switch {
-	case b.Rows() == 0:
-		return fmt.Errorf("cpu: empty batch")
-	case b.Rows() > s.o.Limits.Rows || len(b.Seqs) > s.o.Limits.Seqs:
-		return fmt.Errorf("cpu: batch of %d rows and %d sequences; the stage holds %d and %d", b.Rows(), len(b.Seqs), s.o.Limits.Rows, s.o.Limits.Seqs)
-	case len(in) != len(s.p.In):
-		return fmt.Errorf("cpu: %d values received, the stage expects %d", len(in), len(s.p.In))
-	}
-	for i, v := range in {
-		if len(v) != b.Rows()*s.p.Buffers[s.p.In[i]].Width {
-			return fmt.Errorf("cpu: received value %d has %d numbers for %d rows of %d", i, len(v), b.Rows(), s.p.Buffers[s.p.In[i]].Width)
-		}
-	}
-	return nil
 }
 
 // Logits implements device.Stage.
