@@ -25,7 +25,7 @@ type addedTokens struct {
 	list       []addedToken
 	raw        *trie // those looked for in the text as it came (all of them if nothing normalizes); values index list
 	normalized *trie // those looked for in the normalized text
-	every      *trie // all, for texts of which only parts are parsed
+	every      *trie // all but white space of the latter, for texts of which only parts are parsed
 }
 
 // span is a range of bytes.
@@ -81,11 +81,14 @@ func newAddedTokens(list []addedToken, norm normalizer) addedTokens {
 			continue
 		}
 		tok.space = !tok.special && strings.Trim(tok.text, " \t\r\n\v\f\u2581") == ""
-		a.every.insert(tok.text, int32(i))
-		if tok.normalized && norm != nil {
+		normalized := tok.normalized && norm != nil
+		if normalized {
 			a.normalized.insert(norm.normalize(tok.text), int32(i))
 		} else {
 			a.raw.insert(tok.text, int32(i))
+		}
+		if !normalized || !tok.space {
+			a.every.insert(tok.text, int32(i))
 		}
 	}
 	return a
@@ -100,11 +103,11 @@ func (a *addedTokens) cut(text string, marks parsed, normalizes bool, yield func
 	a.cutWith(t, text, marks, yield)
 }
 
-// cutNormalized is cut for normalized text. A text of which only parts are parsed was cut completely before.
+// cutNormalized is cut for normalized text. Of a text of which only parts are parsed, only white space is left to cut out: where the parts lie is not
+// known any more, so all else was looked for before.
 func (a *addedTokens) cutNormalized(text string, marks parsed, yield func(part string, start int, id int32)) {
 	if marks.mixed {
-		yield(text, 0, -1)
-		return
+		marks = parsed{}
 	}
 	a.cutWith(a.normalized, text, marks, yield)
 }

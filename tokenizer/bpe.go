@@ -1,7 +1,6 @@
 package tokenizer
 
 import (
-	"fmt"
 	"sync/atomic"
 	"unicode/utf8"
 )
@@ -213,9 +212,4 @@ func (m *bpe) mergeDirect(ids []int32, sc *scratch) []int32 {
 	}
 	sc.pairs = pairs[:0]
 	return ids
-}
-
-// errMerge is the error for a merge that the vocabulary cannot hold.
-func errMerge(n int, left, right, what string) error {
-	return fmt.Errorf("tokenizer: merges: entry %d (%.40q, %.40q): %s", n, left, right, what)
 }

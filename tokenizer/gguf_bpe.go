@@ -46,7 +46,7 @@ func (r *ggufReader) bpe(t *Tokenizer, v *vocabulary, model string) error {
 	if t.pre, err = pre.splitters(); err != nil {
 		return err
 	}
-	if err := r.merges(m, v, decode); err != nil {
+	if err := r.merges(m, v, t.others, decode); err != nil {
 		return err
 	}
 	t.model = m
@@ -79,7 +79,7 @@ func singleBytes(lookup map[string]int32) (ids [256]int32) {
 }
 
 // merges reads tokenizer.ggml.merges; without them a pair merges by the id of what it becomes.
-func (r *ggufReader) merges(m *bpe, v *vocabulary, decode func(string) (string, bool)) error {
+func (r *ggufReader) merges(m *bpe, v *vocabulary, others map[string]int32, decode func(string) (string, bool)) error {
 	if !r.meta.Has(ggml + "merges") {
 		m.ranks = make([]int32, len(v.texts))
 		for i := range m.ranks {
@@ -93,7 +93,7 @@ func (r *ggufReader) merges(m *bpe, v *vocabulary, decode func(string) (string, 
 		return r.err
 	}
 	m.merges = newPairTable(len(lines))
-	b := mergeBuilder{m: m, decode: decode}
+	b := mergeBuilder{m: m, others: others, decode: decode}
 	for i, line := range lines {
 		cut := strings.IndexByte(line[min(1, len(line)):], ' ')
 		if cut < 0 {
@@ -109,30 +109,32 @@ func (r *ggufReader) merges(m *bpe, v *vocabulary, decode func(string) (string, 
 // mergeBuilder fills the merges of a model.
 type mergeBuilder struct {
 	m      *bpe
+	others map[string]int32
 	decode func(string) (string, bool)
 }
 
-// add stores the merge of rank n. Parts that are no tokens are an error: the file's vocabulary and merges then do not belong together.
+// add stores the merge of rank n. A merge of or into a token that text must not become (a control token), or that is not written in the byte alphabet,
+// can never apply and is passed over. Parts that are no tokens at all are an error: the file's vocabulary and merges then do not belong together.
 func (b *mergeBuilder) add(n int, left, right string) error {
 	l, ok1 := b.decode(left)
 	r, ok2 := b.decode(right)
 	if !ok1 || !ok2 {
-		return errMerge(n, left, right, "is not written in the byte alphabet")
+		return nil
 	}
-	li, ok := b.m.lookup[l]
-	if !ok {
-		return errMerge(n, left, right, "the left part is no token")
+	li, ok1 := b.m.lookup[l]
+	ri, ok2 := b.m.lookup[r]
+	whole := l + r
+	id, ok3 := b.m.lookup[whole]
+	if ok1 && ok2 && ok3 {
+		b.m.merges.set(li, ri, pairRank{rank: int32(n), id: id})
+		return nil
 	}
-	ri, ok := b.m.lookup[r]
-	if !ok {
-		return errMerge(n, left, right, "the right part is no token")
+	for _, part := range []string{left, right, left + right} {
+		if _, ok := b.others[part]; ok {
+			return nil
+		}
 	}
-	id, ok := b.m.lookup[l+strings.TrimPrefix(r, b.m.prefix)]
-	if !ok {
-		return errMerge(n, left, right, "the whole is no token")
-	}
-	b.m.merges.set(li, ri, pairRank{rank: int32(n), id: id})
-	return nil
+	return fmt.Errorf("tokenizer: %smerges: %w", ggml, lostMerge(n, left, right, ok1, ok2))
 }
 
 // scored reads a SentencePiece BPE vocabulary, whose merges follow from scores.

@@ -152,7 +152,7 @@ func (r *jsonReader) bpe(j *modelJSON) error {
 		return r.merge(m, n, l, rt)
 	})
 	if err != nil {
-		return err
+		return fmt.Errorf("merges: %w", err)
 	}
 	_, marked := t.lookup[spaceMark]
 	m.cutSpaces = !t.byteLevel && !crosses && m.prefix == "" && m.suffix == "" && !m.ignore && (marked || !m.fuseUnk)
@@ -200,7 +200,7 @@ func lostMerge(n int, left, right string, hasLeft, hasRight bool) error {
 	case !hasRight:
 		what = "the right part is no token"
 	}
-	return fmt.Errorf("%w: %w", ErrInvalid, errMerge(n, left, right, what))
+	return fmt.Errorf("%w: entry %d (%.40q, %.40q): %s", ErrInvalid, n, left, right, what)
 }
 
 func (r *jsonReader) unigram(j *modelJSON, pieces []pieceJSON) error {

@@ -222,16 +222,16 @@ func scanMerges(raw string, yield func(n int, left, right string) error) error {
 		return nil
 	}
 	if !s.eat('[') {
-		return fmt.Errorf("%w: merges is no array", ErrInvalid)
+		return fmt.Errorf("%w: it is no array", ErrInvalid)
 	}
 	n := 0
 	for first := true; !s.eat(']'); first = false {
 		if !first && !s.eat(',') {
-			return fmt.Errorf("%w: merges: entry %d is malformed", ErrInvalid, n)
+			return fmt.Errorf("%w: entry %d is malformed", ErrInvalid, n)
 		}
 		left, right, ok := s.merge()
 		if !ok {
-			return fmt.Errorf("%w: merges: entry %d (%.40q) is not a pair", ErrInvalid, n, left)
+			return fmt.Errorf("%w: entry %d (%.40q) is not a pair", ErrInvalid, n, left)
 		}
 		if strings.HasPrefix(left, "#version") && n == 0 {
 			continue

@@ -19,11 +19,14 @@ func (p preTokenizers) split(text string, first bool, yield func(string)) {
 	switch len(p) {
 	case 0:
 		yield(text)
-		return
 	case 1:
 		p[0].split(text, first, yield)
-		return
+	default:
+		p.chain(text, first, yield)
 	}
+}
+
+func (p preTokenizers) chain(text string, first bool, yield func(string)) {
 	p[0].split(text, first, func(word string) {
 		if word != "" {
 			p[1:].split(word, first, yield)
