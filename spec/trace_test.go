@@ -226,3 +226,20 @@ func TestPaper(t *testing.T) {
 		})
 	}
 }
+
+// TestConcurrent traces in several goroutines, which share the standard library.
+func TestConcurrent(t *testing.T) {
+	f := loadShapes(t, "llama.gguf")
+	errs := make(chan error, 4)
+	for range cap(errs) {
+		go func() {
+			_, err := resolveAndTrace(f, Options{})
+			errs <- err
+		}()
+	}
+	for range cap(errs) {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+}
