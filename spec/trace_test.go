@@ -96,10 +96,15 @@ func TestGolden(t *testing.T) {
 	if err != nil || len(paths) == 0 {
 		t.Fatal("no shapes")
 	}
+	released, err := filepath.Glob("testdata/released/*.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	paths = append(paths, released...)
 	for _, p := range paths {
 		name := strings.TrimSuffix(filepath.Base(p), ".json")
 		t.Run(name, func(t *testing.T) {
-			tr, err := resolveAndTrace(loadShapes(t, name), Options{})
+			tr, err := resolveAndTrace(loadFrom(t, p), Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
