@@ -17,9 +17,10 @@ type args struct {
 	dst       unsafe.Pointer    // 48: first result; 16 columns are written
 	dstStride int               // 56: bytes from row to row
 	n         int               // 64: blocks of 32 values, or values of float types
-	tiles     int               // 72: row tiles, for wide kernels
+	tiles     int               // 72: row tiles of a wide kernel, panels of another
 	slice     unsafe.Pointer    // 80: Scratch.slice or Scratch.floats
 	work      unsafe.Pointer    // 88: Scratch.work
+	panel     int               // 96: bytes from panel to panel
 }
 
 // kernel is a function of args in assembly.
@@ -29,9 +30,9 @@ func (k kernel) call(a *args) { k((*byte)(unsafe.Pointer(a))) }
 
 // kernelSet holds the assembly of one tier for one type.
 type kernelSet struct {
-	one, two, four kernel // so many rows × a packed panel, from zero
+	one, two, four kernel // so many rows × packed panels, from zero
 	unpack         kernel // packed blocks to Scratch; nil for F32, which is wide as it lies
-	wide           kernel // tiles of rows × what is unpacked, added to dst
+	wide           kernel // tiles of rows × what is unpacked, added to dst; may be nil
 	tile           int    // rows of a tile of wide
 	wideFrom       int    // least rows that unpacking pays for
 }
@@ -47,26 +48,42 @@ func setOf(tier sys.Tier, t quant.Type) *kernelSet {
 	return nil
 }
 
-// panel computes rows [from, to) for panel p; see Matrix.mulPanel. What does not
-// fill a wide tile goes straight from the packed panel: the bits are the same.
-func (ks *kernelSet) panel(w *Matrix, dst []float32, stride int, a *Acts, from, to, p int, s *Scratch) {
+// panels computes rows [from, to) for panels [p, end), whose columns all exist.
+// What does not fill a wide tile goes straight from the packed panels: the bits
+// are the same.
+func (ks *kernelSet) panels(w *Matrix, dst []float32, stride int, a *Acts, from, to, p, end int, s *Scratch) {
 	g := &s.args
-	g.actStride, g.dstStride, g.work = a.stride, stride*4, unsafe.Pointer(&s.work[0])
+	g.actStride, g.dstStride, g.panel, g.work = a.stride, stride*4, w.panel, unsafe.Pointer(&s.work[0])
 	wide := 0
-	if to-from >= ks.wideFrom {
+	if ks.wide != nil && to-from >= ks.wideFrom {
 		wide = (to - from) / ks.tile * ks.tile
-		ks.wideRows(w, dst, stride, a, from, from+wide, p, s)
+		for i := p; i < end; i++ {
+			ks.wideRows(w, dst[(i-p)*panelRows:], stride, a, from, from+wide, i, s)
+		}
 	}
-	if from+wide < to {
-		ks.fewRows(w, dst[wide*stride:], stride, a, from+wide, to, p, s)
+	if from += wide; from == to {
+		return
+	}
+	dst = dst[wide*stride:]
+	step := max(1, callBytes/w.panel)
+	for ; p < end; p += step {
+		n := min(step, end-p)
+		ks.fewRows(w, dst, stride, a, from, to, p, n, s)
+		if p+n < end {
+			dst = dst[n*panelRows:]
+		}
 	}
 }
 
-// fewRows multiplies up to 4 rows at a time with the packed panel.
-func (ks *kernelSet) fewRows(w *Matrix, dst []float32, stride int, a *Acts, from, to, p int, s *Scratch) {
+// callBytes bounds the packed weights that one call reads, so that it stays far
+// below 50 µs, and that rows beyond the first four find them in the cache.
+const callBytes = 96 << 10
+
+// fewRows multiplies up to 4 rows at a time with n packed panels from p on.
+func (ks *kernelSet) fewRows(w *Matrix, dst []float32, stride int, a *Acts, from, to, p, n int, s *Scratch) {
 	g := &s.args
 	ks.pointTo(g, w, p, 0)
-	g.n = w.blocks
+	g.n, g.tiles = w.blocks, n
 	if w.form.class == classFloat {
 		g.n = w.k
 	}
@@ -77,12 +94,8 @@ func (ks *kernelSet) fewRows(w *Matrix, dst []float32, stride int, a *Acts, from
 		case left >= 4:
 			ks.four.call(g)
 			m += 4
-		case left == 3: // the fourth row is computed for nothing
-			g.dst, g.dstStride = unsafe.Pointer(&s.spare[0]), panelRows*4
-			ks.four.call(g)
-			for i := range 3 {
-				copy(dst[(m-from+i)*stride:][:panelRows], s.spare[i*panelRows:])
-			}
+		case left == 3:
+			ks.threeRows(w, dst[(m-from)*stride:], stride, p, n, s)
 			m += 3
 		case left == 2:
 			ks.two.call(g)
@@ -92,6 +105,20 @@ func (ks *kernelSet) fewRows(w *Matrix, dst []float32, stride int, a *Acts, from
 			m++
 		}
 	}
+}
+
+// threeRows computes a fourth row for nothing, by way of Scratch.
+func (ks *kernelSet) threeRows(w *Matrix, dst []float32, stride, p, n int, s *Scratch) {
+	g := &s.args
+	g.dst, g.dstStride, g.tiles = unsafe.Pointer(&s.spare[0]), panelRows*4, 1
+	for i := range n {
+		ks.pointTo(g, w, p+i, 0)
+		ks.four.call(g)
+		for m := range 3 {
+			copy(dst[m*stride+i*panelRows:][:panelRows], s.spare[m*panelRows:])
+		}
+	}
+	g.dstStride, g.tiles = stride*4, n
 }
 
 // pointTo sets the planes to block b of panel p. A plane that the type does not

@@ -156,6 +156,8 @@ func (m *machine) scalar(op string, a []string) {
 		m.gp[dst] += v
 	case "SUBQ":
 		m.gp[dst] -= v
+	case "XORQ":
+		m.gp[dst] ^= v
 	case "SHRQ":
 		m.gp[dst] >>= v
 	case "DECQ":
@@ -300,6 +302,8 @@ func element(op string, old, b, c []byte, lane, imm int) uint32 {
 		return bits(fma32(f32(x), f32(y), f32(old)))
 	case "VFNMADD231PS":
 		return bits(fma32(-f32(x), f32(y), f32(old)))
+	case "VFNMADD213PS":
+		return bits(fma32(-f32(y), f32(old), f32(x)))
 	case "VFMADD213PS":
 		return bits(fma32(f32(y), f32(old), f32(x)))
 	case "VPERMD":

@@ -3,7 +3,7 @@ package gemm
 // The plain Go kernels: the meaning of the assembly, up to the rounding of
 // products, and what runs where there is none.
 
-// intPanelGo is mulPanel for the integer classes.
+// intPanelGo computes rows [from, to) of panel p for the integer classes.
 func (w *Matrix) intPanelGo(dst []float32, stride int, a *Acts, from, to, p int, s *Scratch) {
 	pl := w.planes(p)
 	for b := 0; b < w.blocks; b += sliceBlocks {
@@ -37,12 +37,12 @@ func (w *Matrix) addBlockGo(acc *[panelRows]float32, row []byte, i int, u *wideB
 			acc[r] += float32(float32(u.scale[r]*sx) * float32(h0+h1))
 			acc[r] += float32(u.min[r] * sum)
 		case classSub, classSubMin:
-			isum := h0*int32(u.sub[0][r][0]) + h1*int32(u.sub[1][r][0])
-			acc[r] += float32(float32(u.scale[r]*sx) * float32(isum))
 			if w.form.class == classSubMin {
 				msum := halves[0]*int32(u.submin[0][r][0]) + halves[1]*int32(u.submin[1][r][0])
 				acc[r] -= float32(float32(u.min[r]*sx) * float32(msum))
 			}
+			isum := h0*int32(u.sub[0][r][0]) + h1*int32(u.sub[1][r][0])
+			acc[r] += float32(float32(u.scale[r]*sx) * float32(isum))
 		}
 	}
 }
@@ -59,7 +59,7 @@ func dotGo(codes []byte, x *[16]int8) (sum int32) {
 	return sum
 }
 
-// floatPanelGo is mulPanel for float weights.
+// floatPanelGo computes rows [from, to) of panel p for float weights.
 func (w *Matrix) floatPanelGo(dst []float32, stride int, a *Acts, from, to, p int) {
 	var seg [segment * panelRows]float32
 	for k := 0; k < w.k; k += segment {

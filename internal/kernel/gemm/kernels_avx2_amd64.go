@@ -206,9 +206,6 @@ func avx2F16x2(args *byte)
 func avx2F16x4(args *byte)
 
 //go:noescape
-func avx2UnpackF16(args *byte)
-
-//go:noescape
 func avx2BF16x1(args *byte)
 
 //go:noescape
@@ -216,9 +213,6 @@ func avx2BF16x2(args *byte)
 
 //go:noescape
 func avx2BF16x4(args *byte)
-
-//go:noescape
-func avx2UnpackBF16(args *byte)
 
 //go:noescape
 func avx2WideFloat(args *byte)

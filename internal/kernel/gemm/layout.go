@@ -8,8 +8,9 @@
 //
 //   - Quantised weights: activations are rounded to int8 per block of 32 values
 //     (see Acts). The products of a block are summed exactly in integers, then
-//     acc = fma(scaleW·scaleX, float32(sum), acc), blocks in ascending order; a type
-//     with minima adds fma(min, scaleX·Σx, acc) after each block.
+//     acc = fma(scaleW·scaleX, float32(sum), acc), blocks in ascending order. Minima
+//     of blocks add fma(min, scaleX·Σx, acc) after that; minima of half blocks are
+//     summed as integers and taken off before it.
 //   - Float weights: chains of 64 fused multiply-adds, each from zero, whose sums
 //     are added to the result in ascending order.
 //

@@ -69,11 +69,10 @@ func (w testMatrix) modelBlock(acc float32, u *wideBlock, row []byte, b, r int) 
 		sum += h[i] * int32(u.sub[i][r][0])
 		low += halves[i] * int32(u.submin[i][r][0])
 	}
-	acc = fma32(u.scale[r]*sx, float32(sum), acc)
 	if w.form.class == classSubMin {
 		acc = fma32(-(u.min[r] * sx), float32(low), acc)
 	}
-	return acc
+	return fma32(u.scale[r]*sx, float32(sum), acc)
 }
 
 // checkModel compares all assembly tiers with the model; NaNs are all one.

@@ -17,15 +17,15 @@ func (w *Matrix) Mul(dst []float32, stride int, a *Acts, rowFrom, rowTo int, pan
 		panic("gemm: Mul: the stride is shorter than the columns")
 	}
 	_ = dst[(rowTo-1)*stride+cols-1]
+	whole := min(panelTo, w.n/panelRows) // panels whose columns all exist
 	step := w.chunkRows()
 	for m := rowFrom; m < rowTo; m += step {
 		end := min(rowTo, m+step)
-		for p := panelFrom; p < panelTo; p++ {
-			if (p+1)*panelRows > w.n {
-				w.mulTail(dst, stride, a, m, end, p, s)
-				continue
-			}
-			w.mulPanel(dst[m*stride+p*panelRows:], stride, a, m, end, p, s)
+		if panelFrom < whole {
+			w.mulPanels(dst[m*stride+panelFrom*panelRows:], stride, a, m, end, panelFrom, whole, s)
+		}
+		if whole < panelTo {
+			w.mulTail(dst, stride, a, m, end, s)
 		}
 	}
 }
@@ -44,27 +44,32 @@ func (w *Matrix) chunkRows() int {
 	return max(48, budget/rowStride(w.kind(), w.k)/24*24)
 }
 
-// mulTail computes a panel whose last rows do not exist, by way of Scratch.
-func (w *Matrix) mulTail(dst []float32, stride int, a *Acts, from, to, p int, s *Scratch) {
-	cols := w.n - p*panelRows
+// mulTail computes the last panel if some of its rows do not exist, by way of
+// Scratch.
+func (w *Matrix) mulTail(dst []float32, stride int, a *Acts, from, to int, s *Scratch) {
+	p := w.n / panelRows
+	cols := w.n % panelRows
 	for m := from; m < to; m += tailRows {
 		end := min(to, m+tailRows)
-		w.mulPanel(s.tail, panelRows, a, m, end, p, s)
+		w.mulPanels(s.tail, panelRows, a, m, end, p, p+1, s)
 		for i := m; i < end; i++ {
 			copy(dst[i*stride+p*panelRows:][:cols], s.tail[(i-m)*panelRows:])
 		}
 	}
 }
 
-// mulPanel computes rows [from, to) for one panel; dst starts at the result of
-// the first row and has 16 columns that may be written.
-func (w *Matrix) mulPanel(dst []float32, stride int, a *Acts, from, to, p int, s *Scratch) {
-	switch {
-	case w.kernels == nil && w.form.class == classFloat:
-		w.floatPanelGo(dst, stride, a, from, to, p)
-	case w.kernels == nil:
-		w.intPanelGo(dst, stride, a, from, to, p, s)
-	default:
-		w.kernels.panel(w, dst, stride, a, from, to, p, s)
+// mulPanels computes rows [from, to) for panels [p, end); dst starts at the first
+// result and has 16 columns for each panel that may be written.
+func (w *Matrix) mulPanels(dst []float32, stride int, a *Acts, from, to, p, end int, s *Scratch) {
+	if w.kernels != nil {
+		w.kernels.panels(w, dst, stride, a, from, to, p, end, s)
+		return
+	}
+	for i := p; i < end; i++ {
+		if w.form.class == classFloat {
+			w.floatPanelGo(dst[(i-p)*panelRows:], stride, a, from, to, i)
+		} else {
+			w.intPanelGo(dst[(i-p)*panelRows:], stride, a, from, to, i, s)
+		}
 	}
 }

@@ -14,7 +14,7 @@ type args struct{}
 
 func setOf(sys.Tier, quant.Type) *kernelSet { return nil }
 
-func (*kernelSet) panel(w *Matrix, dst []float32, stride int, a *Acts, from, to, p int, s *Scratch) {
+func (*kernelSet) panels(w *Matrix, dst []float32, stride int, a *Acts, from, to, p, end int, s *Scratch) {
 	panic("gemm: no assembly in this build")
 }
 

@@ -15,8 +15,6 @@ func (w *Matrix) MulTile(dst []float32, stride int, a *Acts, rowFrom, rowTo int,
 	step := w.chunkRows()
 	for m := rowFrom; m < rowTo; m += step {
 		end := min(rowTo, m+step)
-		for p := panelFrom; p < panelTo; p++ {
-			w.mulPanel(dst[(m-rowFrom)*stride+(p-panelFrom)*panelRows:], stride, a, m, end, p, s)
-		}
+		w.mulPanels(dst[(m-rowFrom)*stride:], stride, a, m, end, panelFrom, panelTo, s)
 	}
 }

@@ -139,3 +139,16 @@ func (c *asm) hold(names ...string) {
 
 // advance adds a constant to a pointer.
 func (c *asm) advance(p reg.GPVirtual, bytes int) { c.ADDQ(operand.U32(uint32(bytes)), p) }
+
+// panels repeats body for so many panels as args say; body gets the distances
+// in bytes from the first panel and the first result.
+func (c *asm) panels(args reg.Register, body func(panel, dst reg.GPVirtual)) {
+	panel, dst, n := c.GP64(), c.GP64(), c.pointer(args, argTiles)
+	c.XORQ(panel, panel)
+	c.XORQ(dst, dst)
+	c.loop(n, func() {
+		body(panel, dst)
+		c.ADDQ(operand.Mem{Base: args, Disp: argPanel}, panel)
+		c.advance(dst, 64)
+	})
+}

@@ -29,10 +29,6 @@ func avx2Kernels(ctx *build.Context) {
 			k := floatKernel{asm: c, floatType: f, m: m, parts: 4 / m}
 			k.emit(fmt.Sprintf("avx2%sx%d", f.name, m))
 		}
-		if f.bytes < 4 {
-			k := floatKernel{asm: c, floatType: f}
-			k.unpackFloat("avx2Unpack" + f.name)
-		}
 	}
 	c.wideFloat("avx2WideFloat")
 	c.prepareInt8("avx2PrepareInt8")

@@ -172,22 +172,30 @@ func (k *zKernel) loadPlanes(args reg.Register) {
 }
 
 func (k *zKernel) emitPacked(args reg.Register) {
-	k.loadPlanes(args)
-	k.rows = k.loadSet(args, argActs, argActStride, k.m)
-	for m := range k.m {
-		k.facc[m] = k.zero()
-	}
-	k.eachBlock(args, func() {
-		k.prefetch()
-		k.dots(k.packedCode)
-		k.finish(k.packedScales())
-		k.advance(k.rows.base, recordBytes)
-		k.advancePlanes()
+	k.panels(args, func(panel, dst reg.GPVirtual) {
+		k.loadPlanes(args)
+		for _, p := range k.plane {
+			if p != nil {
+				k.ADDQ(panel, p)
+			}
+		}
+		k.rows = k.loadSet(args, argActs, argActStride, k.m)
+		for m := range k.m {
+			k.facc[m] = k.zero()
+		}
+		k.eachBlock(args, func() {
+			k.prefetch()
+			k.dots(k.packedCode)
+			k.finish(k.packedScales())
+			k.advance(k.rows.base, recordBytes)
+			k.advancePlanes()
+		})
+		out := k.loadSet(args, argDst, argDstStride, k.m)
+		k.ADDQ(dst, out.base)
+		for m := range k.m {
+			k.VMOVUPS(k.facc[m], out.at(m, 0))
+		}
 	})
-	dst := k.loadSet(args, argDst, argDstStride, k.m)
-	for m := range k.m {
-		k.VMOVUPS(k.facc[m], dst.at(m, 0))
-	}
 }
 
 // eachBlock loops over the blocks of packed planes, and super-blocks.
@@ -325,6 +333,9 @@ func (k *zKernel) finish(scale, low operand.Op) {
 		subMin = k.halfMins()
 	}
 	for m := range k.m {
+		if k.class == classSubMin {
+			k.subtractMins(m, low, subMin)
+		}
 		sum := k.acc[m][0]
 		k.VCVTDQ2PS(sum, sum)
 		if k.class >= classSub {
@@ -343,16 +354,21 @@ func (k *zKernel) finish(scale, low operand.Op) {
 		case k.class == classMin:
 			k.VBROADCASTSS(k.rows.at(m, recSum), sx)
 			k.VFMADD231PS(low, sx, k.facc[m])
-		case k.class == classSubMin:
-			t := k.zero()
-			for half := range 2 {
-				n := k.ZMM()
-				k.VMOVDQU32(subMin[half], n)
-				k.VPDPWSSD_BCST(k.rows.at(m, recHalf+4*half), n, t)
-			}
-			k.VCVTDQ2PS(t, t)
-			k.VMULPS(low, sx, sx)
-			k.VFNMADD231PS(t, sx, k.facc[m])
 		}
 	}
+}
+
+// subtractMins takes dmin·scale·Σ_half m·Σx off the sum of a row.
+func (k *zKernel) subtractMins(m int, dmin operand.Op, low [2]operand.Op) {
+	t := k.zero()
+	for half := range 2 {
+		n := k.ZMM()
+		k.VMOVDQU32(low[half], n)
+		k.VPDPWSSD_BCST(k.rows.at(m, recHalf+4*half), n, t)
+	}
+	k.VCVTDQ2PS(t, t)
+	p := k.ZMM()
+	k.VBROADCASTSS(k.rows.at(m, recScale), p)
+	k.VMULPS(dmin, p, p)
+	k.VFNMADD231PS(t, p, k.facc[m])
 }

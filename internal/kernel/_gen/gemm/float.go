@@ -34,15 +34,26 @@ type floatKernel struct {
 
 func (k *floatKernel) emit(name string) {
 	args := k.begin(name)
-	k.w = k.pointer(args, argPlane)
-	k.rows = k.loadRows(args, argActs, argActStride, k.m)
 	k.work = k.pointer(args, argWork)
-	n := k.pointer(args, argN)
-	k.eachSum(func(m, h int) {
-		k.total[m][h] = k.YMM()
-		k.VXORPS(k.total[m][h], k.total[m][h], k.total[m][h])
-		k.putTotal(m, h)
+	k.panels(args, func(panel, dst reg.GPVirtual) {
+		k.w = k.pointer(args, argPlane)
+		k.ADDQ(panel, k.w)
+		k.rows = k.loadRows(args, argActs, argActStride, k.m)
+		k.eachSum(func(m, h int) {
+			k.total[m][h] = k.YMM()
+			k.VXORPS(k.total[m][h], k.total[m][h], k.total[m][h])
+			k.putTotal(m, h)
+		})
+		k.wholeRow(k.pointer(args, argN))
+		out := k.loadRows(args, argDst, argDstStride, k.m)
+		k.ADDQ(dst, out.base)
+		k.eachSum(func(m, h int) { k.VMOVUPS(k.getTotal(m, h), out.at(m, 32*h)) })
 	})
+	k.end()
+}
+
+// wholeRow adds up n values of a row: many segments at once, one, what is left.
+func (k *floatKernel) wholeRow(n reg.GPVirtual) {
 	if k.parts > 1 {
 		k.whileAtLeast(n, k.parts*segment, func() {
 			k.segments(k.parts, k.count(segment))
@@ -53,9 +64,6 @@ func (k *floatKernel) emit(name string) {
 	k.whileAtLeast(n, segment, func() { k.segments(1, k.count(segment)) })
 	k.TESTQ(n, n)
 	k.skip(k.JZ, func() { k.rest(n) })
-	dst := k.loadRows(args, argDst, argDstStride, k.m)
-	k.eachSum(func(m, h int) { k.VMOVUPS(k.getTotal(m, h), dst.at(m, 32*h)) })
-	k.end()
 }
 
 func (k *floatKernel) segmentBytes() int { return segment * 16 * k.bytes }
@@ -257,25 +265,4 @@ func (r rowPointers) six(m, disp int, five reg.GPVirtual) operand.Mem {
 		return p.Idx(five, 1)
 	}
 	return r.at(m, disp)
-}
-
-// unpackFloat emits the conversion of n values of 16 rows to float32 [n][16].
-func (k *floatKernel) unpackFloat(name string) {
-	args := k.begin(name)
-	k.w = k.pointer(args, argPlane)
-	dst, n := k.pointer(args, argSlice), k.pointer(args, argN)
-	if k.group == 2 { // a pair whose second value does not exist is zero
-		k.INCQ(n)
-		k.SHRQ(operand.Imm(1), n)
-	}
-	k.loop(n, func() {
-		for i := range k.group {
-			for h := range 2 {
-				k.VMOVUPS(k.weight(0, i, h), operand.Mem{Base: dst, Disp: 64*i + 32*h})
-			}
-		}
-		k.advance(k.w, 16*k.bytes*k.group)
-		k.advance(dst, 64*k.group)
-	})
-	k.end()
 }

@@ -17,6 +17,7 @@ const (
 	argTiles     = 72
 	argSlice     = 80
 	argWork      = 88
+	argPanel     = 96
 
 	// A block of an unpacked slice.
 	sliceBytes  = 1408

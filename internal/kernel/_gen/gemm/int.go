@@ -66,24 +66,38 @@ func (k *intKernel) emit(name string) {
 	k.end()
 }
 
-// emitPacked computes M rows from the packed panel, from zero.
+// emitPacked computes M rows from packed panels, from zero.
 func (k *intKernel) emitPacked(args reg.Register) {
-	k.loadPlanes(args)
-	k.rows = k.loadRows(args, argActs, argActStride, k.m)
+	k.panels(args, func(panel, dst reg.GPVirtual) {
+		k.loadPlanes(args)
+		for _, p := range k.plane {
+			if p != nil {
+				k.ADDQ(panel, p)
+			}
+		}
+		k.rows = k.loadRows(args, argActs, argActStride, k.m)
+		k.zeroSums()
+		k.eachBlock(args, k.packedBlock)
+		out := k.loadRows(args, argDst, argDstStride, k.m)
+		k.ADDQ(dst, out.base)
+		k.storeSums(out)
+	})
+}
+
+// eachBlock loops over the blocks of packed planes, and super-blocks.
+func (k *intKernel) eachBlock(args reg.Register, body func()) {
 	n := k.pointer(args, argN)
-	k.zeroSums()
-	if k.super > 0 {
-		k.SHRQ(operand.Imm(3), n)
-		k.loop(n, func() {
-			k.loadSuper()
-			inner := k.GP64()
-			k.MOVQ(operand.U32(8), inner)
-			k.loop(inner, k.packedBlock)
-		})
-	} else {
-		k.loop(n, k.packedBlock)
+	if k.super == 0 {
+		k.loop(n, body)
+		return
 	}
-	k.storeSums(k.loadRows(args, argDst, argDstStride, k.m))
+	k.SHRQ(operand.Imm(3), n)
+	k.loop(n, func() {
+		k.loadSuper()
+		inner := k.GP64()
+		k.MOVQ(operand.U32(8), inner)
+		k.loop(inner, body)
+	})
 }
 
 func (k *intKernel) loadPlanes(args reg.Register) {
@@ -132,6 +146,10 @@ func (k *intKernel) emitWide(args reg.Register) {
 
 func (k *intKernel) packedBlock() {
 	k.prefetch()
+	if k.class == classSubMin {
+		_, dmin := k.packedScales()
+		k.subtractMins(dmin)
+	}
 	k.dots(k.packedCode)
 	k.finish(k.packedScales())
 	k.advance(k.rows.base, recordBytes)
@@ -149,6 +167,10 @@ func (k *intKernel) advancePlanes() {
 }
 
 func (k *intKernel) wideBlock() {
+	if k.class == classSubMin {
+		_, dmin := k.wideScales()
+		k.subtractMins(dmin)
+	}
 	k.dots(k.wideCode)
 	k.finish(k.wideScales())
 	k.advance(k.rows.base, recordBytes)
@@ -298,14 +320,11 @@ func (k *intKernel) finish(scale, low [2]operand.Op) {
 			p := k.YMM()
 			k.VMULPS(scale[h], sx, p)
 			sum := k.addFloat(m, h, a, p)
-			switch k.class {
-			case classMin:
+			if k.class == classMin {
 				k.addMin(sum, low[h], xs)
-			case classSubMin:
-				k.addHalfMins(sum, m, h, low[h], sx)
 			}
 			if k.m > 1 {
-				k.VMOVUPS(sum, operand.Mem{Base: k.work, Disp: workAcc + 64*m + 32*h})
+				k.VMOVUPS(sum, k.sumAt(m, h))
 			}
 		}
 	}
@@ -318,8 +337,13 @@ func (k *intKernel) addFloat(m, h int, a, p reg.VecVirtual) reg.VecVirtual {
 		k.VFMADD231PS(p, a, k.facc[h])
 		return k.facc[h]
 	}
-	k.VFMADD213PS(operand.Mem{Base: k.work, Disp: workAcc + 64*m + 32*h}, a, p)
+	k.VFMADD213PS(k.sumAt(m, h), a, p)
 	return p
+}
+
+// sumAt is where work keeps the float sums of several rows.
+func (k *intKernel) sumAt(m, h int) operand.Mem {
+	return operand.Mem{Base: k.work, Disp: workAcc + 64*m + 32*h}
 }
 
 // addMin adds low·xs. Packed K types keep their minimum positive.
@@ -331,23 +355,30 @@ func (k *intKernel) addMin(sum reg.VecVirtual, low operand.Op, xs reg.VecVirtual
 	k.VFMADD231PS(low, xs, sum)
 }
 
-// addHalfMins takes dmin·scale·Σ_half m·Σx off the sum.
-func (k *intKernel) addHalfMins(sum reg.VecVirtual, m, h int, low operand.Op, sx reg.VecVirtual) {
-	var t reg.VecVirtual
-	for half := range 2 {
-		x := k.YMM()
-		k.VPBROADCASTD(k.rows.at(m, recHalf+4*half), x)
-		k.VPMADDWD(k.halfMin(half, h), x, x)
-		if half == 0 {
-			t = x
-		} else {
-			k.VPADDD(x, t, t)
+// subtractMins takes dmin·scale·Σ_half m·Σx off the sums, before the products of
+// the block: the minima are unpacked once for all rows.
+func (k *intKernel) subtractMins(dmin [2]operand.Op) {
+	low := [2][2]operand.Op{k.halfMins(0), k.halfMins(1)}
+	for m := range k.m {
+		sx, x0, x1 := k.YMM(), k.YMM(), k.YMM()
+		k.VBROADCASTSS(k.rows.at(m, recScale), sx)
+		k.VPBROADCASTD(k.rows.at(m, recHalf), x0)
+		k.VPBROADCASTD(k.rows.at(m, recHalf+4), x1)
+		for h := range 2 {
+			t, u, p := k.YMM(), k.YMM(), k.YMM()
+			k.VPMADDWD(low[0][h], x0, t)
+			k.VPMADDWD(low[1][h], x1, u)
+			k.VPADDD(u, t, t)
+			k.VCVTDQ2PS(t, t)
+			k.VMULPS(dmin[h], sx, p)
+			if k.m == 1 {
+				k.VFNMADD231PS(t, p, k.facc[h])
+				continue
+			}
+			k.VFNMADD213PS(k.sumAt(m, h), p, t)
+			k.VMOVUPS(t, k.sumAt(m, h))
 		}
 	}
-	k.VCVTDQ2PS(t, t)
-	p := k.YMM()
-	k.VMULPS(low, sx, p)
-	k.VFNMADD231PS(t, p, sum)
 }
 
 func (k *intKernel) zeroSums() {
@@ -370,7 +401,7 @@ func (k *intKernel) readSums(dst rowPointers) {
 		for h := range 2 {
 			t := k.YMM()
 			k.VMOVUPS(dst.at(m, 32*h), t)
-			k.VMOVUPS(t, operand.Mem{Base: k.work, Disp: workAcc + 64*m + 32*h})
+			k.VMOVUPS(t, k.sumAt(m, h))
 		}
 	}
 }
@@ -381,7 +412,7 @@ func (k *intKernel) storeSums(dst rowPointers) {
 			t := k.facc[h]
 			if k.m > 1 {
 				t = k.YMM()
-				k.VMOVUPS(operand.Mem{Base: k.work, Disp: workAcc + 64*m + 32*h}, t)
+				k.VMOVUPS(k.sumAt(m, h), t)
 			}
 			k.VMOVUPS(t, dst.at(m, 32*h))
 		}

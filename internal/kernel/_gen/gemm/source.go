@@ -185,15 +185,14 @@ func (k *intKernel) pairs(words reg.VecVirtual) [2]operand.Op {
 	return [2]operand.Op{lo, hi}
 }
 
-// halfMin gives the minima of a half for rows 8h to 8h+7 as pairs of words.
-func (k *intKernel) halfMin(half, h int) operand.Op {
-	if k.wide {
-		return operand.Mem{Base: k.slice, Disp: sliceSubMin + 64*half + 32*h}
-	}
-	return k.halfMins(half)[h]
-}
-
+// halfMins gives the minima of a half as pairs of words, 8 rows each.
 func (k *intKernel) halfMins(half int) [2]operand.Op {
+	if k.wide {
+		lo, hi := k.YMM(), k.YMM()
+		k.VMOVDQU(operand.Mem{Base: k.slice, Disp: sliceSubMin + 64*half}, lo)
+		k.VMOVDQU(operand.Mem{Base: k.slice, Disp: sliceSubMin + 64*half + 32}, hi)
+		return [2]operand.Op{lo, hi}
+	}
 	words := k.YMM()
 	k.VPMOVZXBW(operand.Mem{Base: k.plane[2], Disp: 16 * half}, words)
 	k.VPSRLW(operand.Imm(4), words, words)

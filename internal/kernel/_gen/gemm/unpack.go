@@ -11,18 +11,7 @@ func (k *intKernel) emitUnpack(name string) {
 	k.loadPlanes(args)
 	k.slice = k.pointer(args, argSlice)
 	k.holdConstants()
-	n := k.pointer(args, argN)
-	if k.super > 0 {
-		k.SHRQ(operand.Imm(3), n)
-		k.loop(n, func() {
-			k.loadSuper()
-			inner := k.GP64()
-			k.MOVQ(operand.U32(8), inner)
-			k.loop(inner, k.unpackBlock)
-		})
-	} else {
-		k.loop(n, k.unpackBlock)
-	}
+	k.eachBlock(args, k.unpackBlock)
 	k.end()
 }
 

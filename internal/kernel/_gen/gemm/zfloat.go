@@ -19,12 +19,26 @@ type zFloat struct {
 
 func (k *zFloat) emit(name string) {
 	args := k.begin(name)
-	k.w = k.pointer(args, argPlane)
-	k.rows = k.loadSet(args, argActs, argActStride, k.m)
-	n := k.pointer(args, argN)
-	for m := range k.m {
-		k.total[m] = k.zero()
-	}
+	k.zero() // before any loop
+	k.panels(args, func(panel, dst reg.GPVirtual) {
+		k.w = k.pointer(args, argPlane)
+		k.ADDQ(panel, k.w)
+		k.rows = k.loadSet(args, argActs, argActStride, k.m)
+		for m := range k.m {
+			k.total[m] = k.zero()
+		}
+		k.wholeRow(k.pointer(args, argN))
+		out := k.loadSet(args, argDst, argDstStride, k.m)
+		k.ADDQ(dst, out.base)
+		for m := range k.m {
+			k.VMOVUPS(k.total[m], out.at(m, 0))
+		}
+	})
+	k.end()
+}
+
+// wholeRow adds up n values of a row: many segments at once, one, what is left.
+func (k *zFloat) wholeRow(n reg.GPVirtual) {
 	if k.parts > 1 {
 		k.whileAtLeast(n, k.parts*segment, func() {
 			k.segments(k.parts)
@@ -35,11 +49,6 @@ func (k *zFloat) emit(name string) {
 	k.whileAtLeast(n, segment, func() { k.segments(1) })
 	k.TESTQ(n, n)
 	k.skip(k.JZ, func() { k.rest(n) })
-	dst := k.loadSet(args, argDst, argDstStride, k.m)
-	for m := range k.m {
-		k.VMOVUPS(k.total[m], dst.at(m, 0))
-	}
-	k.end()
 }
 
 func (k *zFloat) segmentBytes() int { return segment * 16 * k.bytes }
