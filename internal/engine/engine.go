@@ -84,7 +84,7 @@ type Engine struct {
 	mu      sync.Mutex
 	wake    chan struct{}
 	inbox   []*Stream
-	cancels []*Stream
+	cancels []cancel
 	closed  bool
 	done    chan struct{}
 	stats   Stats
@@ -94,6 +94,7 @@ type Engine struct {
 	b       batch.Batch
 	tasks   []*sched.Task
 	scratch *sample.Scratch
+	sick    string // what Diagnose said of this step, "" before it was asked
 }
 
 // Stats are the engine's gauges and counters.
@@ -109,7 +110,14 @@ type choice struct {
 	index   int
 	sampler *sample.Sampler
 	end     map[int32]bool
-	told    int // prompt positions whose events were delivered
+	told    int  // prompt positions whose events were delivered
+	forked  bool // the other choices have tasks of their own
+}
+
+// cancel is what a reader no longer wants: one choice, or all of them (-1).
+type cancel struct {
+	stream *Stream
+	choice int
 }
 
 // New starts the loop.
@@ -139,6 +147,8 @@ func (e *Engine) Submit(ctx context.Context, r Request) (*Stream, error) {
 		return nil, fmt.Errorf("engine: %w (%d)", ErrQueueFull, e.o.Queue)
 	}
 	e.inbox = append(e.inbox, s)
+	e.stats.Requests++
+	e.stats.PromptTokens += int64(len(r.Prompt))
 	s.unhook = context.AfterFunc(ctx, s.Cancel)
 	e.signal()
 	return s, nil
@@ -167,6 +177,12 @@ func (e *Engine) check(r *Request) error {
 	r.N = max(1, r.N)
 	if room := limit - len(r.Prompt); r.Max == 0 || r.Max > room {
 		r.Max = room
+	}
+	if most := e.o.Blocks * batch.BlockTokens; len(r.Prompt)+r.Max-1 > most {
+		if len(r.Prompt) >= most {
+			return fmt.Errorf("engine: %w: the prompt has %d tokens, the key/value memory holds %d with the answer", ErrRequest, len(r.Prompt), most)
+		}
+		r.Max = most - len(r.Prompt) + 1
 	}
 	return nil
 }

@@ -3,7 +3,6 @@ package engine
 import (
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/inferflow/inferflow/internal/sample"
@@ -23,6 +22,11 @@ func (e *Engine) loop() {
 			continue
 		}
 		e.step()
+		if invariants {
+			if err := e.sched.Check(); err != nil {
+				panic(err)
+			}
+		}
 	}
 }
 
@@ -31,55 +35,70 @@ func (e *Engine) receive() bool {
 	e.mu.Lock()
 	inbox, cancels, closed := e.inbox, e.cancels, e.closed
 	e.inbox, e.cancels = nil, nil
+	e.stats.Waiting += len(inbox)
 	e.mu.Unlock()
 	for _, s := range inbox {
 		e.admit(s)
 	}
-	for _, s := range cancels {
-		for t, c := range e.live {
-			if c.stream == s {
-				e.drop(t)
-			}
-		}
+	for _, c := range cancels {
+		e.cancel(c)
 	}
-	e.mu.Lock()
-	e.stats.Cancelled += int64(len(cancels))
-	e.mu.Unlock()
 	if closed {
 		for t, c := range e.live {
-			c.stream.push(Event{Choice: c.index, Finish: FinishError, Err: ErrClosed})
-			e.drop(t)
+			e.endAll(t, c, ErrClosed)
 		}
+		e.publish()
 	}
 	return !closed
 }
 
-func (e *Engine) admit(s *Stream) {
-	r := s.Request
-	fail := func(err error) {
-		for i := 0; i < r.N; i++ {
-			s.push(Event{Choice: i, Finish: FinishError, Err: err})
+// cancel drops the tasks of what is no longer wanted. A choice that is not
+// forked yet has no task; choose will find that nobody reads it.
+func (e *Engine) cancel(x cancel) {
+	for t, c := range e.live {
+		if c.stream == x.stream && (c.stream.over() || c.forked && c.index == x.choice) {
+			e.drop(t)
 		}
 	}
-	sampler, err := sample.NewSampler(r.Params, e.m.Vocab(), r.Prompt)
-	if err != nil {
-		fail(fmt.Errorf("engine: %w: %w", ErrRequest, err))
-		return
+	if x.choice < 0 {
+		e.mu.Lock()
+		e.stats.Cancelled++
+		e.mu.Unlock()
 	}
-	sampler.Share(e.scratch)
+}
+
+func (e *Engine) admit(s *Stream) {
+	r := s.Request
 	t := &sched.Task{Tokens: append([]int32{}, r.Prompt...), Prompt: len(r.Prompt), Max: r.Max, AllOut: r.PromptLogprobs}
-	if err := e.sched.Add(t); err != nil {
-		fail(fmt.Errorf("engine: %w: %w", ErrRequest, err))
+	c := &choice{stream: s, end: map[int32]bool{}, forked: r.N == 1}
+	var err error
+	if c.sampler, err = sample.NewSampler(r.Params, e.m.Vocab(), r.Prompt); err == nil {
+		c.sampler.Share(e.scratch)
+		err = e.sched.Add(t)
+	}
+	if err != nil {
+		e.endAll(t, c, fmt.Errorf("engine: %w: %w", ErrRequest, err))
 		return
 	}
-	end := map[int32]bool{}
 	for _, id := range r.End {
-		end[id] = true
+		c.end[id] = true
 	}
-	e.live[t] = &choice{stream: s, sampler: sampler, end: end}
+	e.live[t] = c
+}
+
+// endAll ends a task's choice with an error, and all choices where they have
+// no tasks of their own.
+func (e *Engine) endAll(t *sched.Task, c *choice, err error) {
+	e.drop(t)
+	last := c.index
+	if !c.forked {
+		last = c.stream.Request.N - 1
+	}
+	for i := c.index; i <= last; i++ {
+		c.stream.push(Event{Choice: i, Finish: FinishError, Err: err})
+	}
 	e.mu.Lock()
-	e.stats.Requests++
-	e.stats.PromptTokens += int64(len(r.Prompt))
+	e.stats.Errors++
 	e.mu.Unlock()
 }
 
@@ -97,6 +116,7 @@ func (e *Engine) publish() {
 
 // step computes the batch and hands out its tokens.
 func (e *Engine) step() {
+	e.sick = ""
 	for _, t := range e.tasks {
 		e.live[t].stream.start()
 	}
@@ -108,7 +128,7 @@ func (e *Engine) step() {
 	e.mu.Unlock()
 	if err != nil {
 		for _, t := range e.tasks {
-			e.fail(t, fmt.Errorf("engine: %w", err))
+			e.endAll(t, e.live[t], fmt.Errorf("engine: %w", err))
 		}
 		return
 	}
@@ -130,8 +150,10 @@ func (e *Engine) deliver(t *sched.Task, row int32, from, to int) {
 	for i := from; i < to; i++ {
 		pos := int(e.b.Pos[e.b.Out[i]])
 		if c.stream.Request.PromptLogprobs && pos+1 < t.Prompt && pos >= c.told {
-			e.promptEvent(t, c, pos, e.m.Logits(i))
 			c.told = pos + 1
+			if !e.promptEvent(t, c, pos, e.m.Logits(i)) {
+				return
+			}
 		}
 		if pos == len(t.Tokens)-1 {
 			e.choose(t, c, e.m.Logits(i))
@@ -139,71 +161,34 @@ func (e *Engine) deliver(t *sched.Task, row int32, from, to int) {
 	}
 }
 
-// promptEvent tells the log-probability of the prompt token after pos.
-func (e *Engine) promptEvent(t *sched.Task, c *choice, pos int, logits []float32) {
-	id := t.Tokens[pos+1]
-	ev := Event{Prompt: true, ID: id, Logprob: float32(Logprob(logits, id))}
-	if k := c.stream.Request.Params.TopLogprobs; k > 0 {
-		ev.Top = likeliest(logits, k)
-	}
-	c.stream.push(ev)
-}
-
-// Logprob is the natural logarithm of the probability of id under the softmax
-// of logits, summed in float64.
-func Logprob(logits []float32, id int32) float64 {
-	top := math.Inf(-1)
-	for _, v := range logits {
-		top = math.Max(top, float64(v))
-	}
-	sum := 0.0
-	for _, v := range logits {
-		sum += math.Exp(float64(v) - top)
-	}
-	return float64(logits[id]) - top - math.Log(sum)
-}
-
-func likeliest(logits []float32, k int) []sample.TokenLogprob {
-	used := map[int32]bool{}
-	var out []sample.TokenLogprob
-	for ; k > 0 && len(out) < len(logits); k-- {
-		best := int32(-1)
-		for i, v := range logits {
-			if !used[int32(i)] && (best < 0 || v > logits[best]) {
-				best = int32(i)
-			}
-		}
-		used[best] = true
-		out = append(out, sample.TokenLogprob{ID: best, Logprob: float32(Logprob(logits, best))})
-	}
-	return out
-}
-
 // choose samples the token after a task's last, for each answer that still
 // shares the prompt.
 func (e *Engine) choose(t *sched.Task, c *choice, logits []float32) {
-	n := c.stream.Request.N
-	if c.index == 0 && n > 1 && len(t.Tokens) == t.Prompt {
-		keep := append([]float32{}, logits...)
-		for k := 1; k < n; k++ {
-			f := e.sched.Fork(t)
-			fc := &choice{stream: c.stream, index: k, sampler: c.sampler.Fork(), end: c.end, told: c.told}
-			e.live[f] = fc
-			e.next(f, fc, keep)
-			copy(keep, logits)
+	if !c.forked {
+		c.forked = true
+		for k := 1; k < c.stream.Request.N; k++ {
+			if c.stream.wants(k) {
+				f := e.sched.Fork(t)
+				fc := &choice{stream: c.stream, index: k, sampler: c.sampler.Fork(), end: c.end, told: c.told, forked: true}
+				e.live[f] = fc
+				e.next(f, fc, logits)
+			}
+		}
+		if !c.stream.wants(0) {
+			e.drop(t)
+			return
 		}
 	}
 	e.next(t, c, logits)
 }
 
 func (e *Engine) next(t *sched.Task, c *choice, logits []float32) {
-	pos := len(t.Tokens)
-	res, err := c.sampler.Next(logits, pos, c.index, nil)
+	res, err := c.sampler.Next(logits, len(t.Tokens), c.index, nil)
 	if err != nil {
 		if errors.Is(err, sample.ErrNonFinite) {
-			err = fmt.Errorf("%w: first in %s", err, e.m.Diagnose(&e.b))
+			err = fmt.Errorf("%w: first in %s", err, e.diagnose())
 		}
-		e.fail(t, fmt.Errorf("engine: %w", err))
+		e.endAll(t, c, fmt.Errorf("engine: %w", err))
 		return
 	}
 	c.sampler.Accept(res.ID)
@@ -224,14 +209,12 @@ func (e *Engine) next(t *sched.Task, c *choice, logits []float32) {
 	c.stream.push(ev)
 }
 
-func (e *Engine) fail(t *sched.Task, err error) {
-	c, ok := e.live[t]
-	if !ok {
-		return
+// diagnose runs the step's batch again, once, to find where it went wrong.
+func (e *Engine) diagnose() string {
+	if e.sick == "" {
+		if e.sick = e.m.Diagnose(&e.b); e.sick == "" {
+			e.sick = "the logits"
+		}
 	}
-	e.mu.Lock()
-	e.stats.Errors++
-	e.mu.Unlock()
-	e.drop(t)
-	c.stream.push(Event{Choice: c.index, Finish: FinishError, Err: err})
+	return e.sick
 }

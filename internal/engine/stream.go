@@ -19,7 +19,8 @@ type Stream struct {
 	events    []Event
 	read      int
 	ready     chan struct{}
-	open      int // choices that have not ended
+	open      int    // choices that have not ended
+	ended     []bool // by choice
 	cancelled bool
 	t0        time.Time
 	started   time.Time
@@ -29,7 +30,7 @@ type Stream struct {
 }
 
 func newStream(e *Engine, r Request) *Stream {
-	return &Stream{Request: r, e: e, open: r.N, ready: make(chan struct{}, 1), t0: time.Now()}
+	return &Stream{Request: r, e: e, open: r.N, ended: make([]bool, r.N), ready: make(chan struct{}, 1), t0: time.Now()}
 }
 
 // Next returns the next event, io.EOF after the last, or ctx's error.
@@ -45,7 +46,7 @@ func (s *Stream) Next(ctx context.Context) (Event, error) {
 			s.mu.Unlock()
 			return ev, nil
 		}
-		over := s.open <= 0 || s.cancelled
+		over := s.open <= 0 || s.cancelled // told after what was already chosen
 		s.mu.Unlock()
 		if over {
 			return Event{}, io.EOF
@@ -64,14 +65,52 @@ func (s *Stream) Cancel() {
 	was := s.cancelled || s.open <= 0
 	s.cancelled = true
 	s.mu.Unlock()
-	s.notify()
+	if !was {
+		s.withdraw(-1)
+	}
+}
+
+// CancelChoice ends one answer of the request, as its reader found that it is
+// over (a stop string, say). What it holds is freed before the next step; no
+// further event of it is delivered. A choice that has ended or never was is
+// passed over.
+func (s *Stream) CancelChoice(i int) {
+	s.mu.Lock()
+	was := s.cancelled || i < 0 || i >= len(s.ended) || s.ended[i]
+	if !was {
+		s.ended[i] = true
+		s.open--
+	}
+	over := s.open <= 0
+	s.mu.Unlock()
 	if was {
 		return
 	}
+	if over && s.unhook != nil {
+		s.unhook()
+	}
+	s.withdraw(i)
+}
+
+func (s *Stream) withdraw(choice int) {
+	s.notify()
 	s.e.mu.Lock()
-	s.e.cancels = append(s.e.cancels, s)
+	s.e.cancels = append(s.e.cancels, cancel{s, choice})
 	s.e.mu.Unlock()
 	s.e.signal()
+}
+
+// wants says whether anybody waits for tokens of a choice.
+func (s *Stream) wants(i int) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return !s.cancelled && !s.ended[i]
+}
+
+func (s *Stream) over() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.cancelled || s.open <= 0
 }
 
 // Timings returns what was measured so far.
@@ -99,9 +138,11 @@ func (s *Stream) notify() {
 // push is called by the loop.
 func (s *Stream) push(ev Event) {
 	s.mu.Lock()
-	if !s.cancelled {
-		s.events = append(s.events, ev)
+	if s.cancelled || s.ended[ev.Choice] {
+		s.mu.Unlock()
+		return
 	}
+	s.events = append(s.events, ev)
 	if !ev.Prompt && ev.Err == nil {
 		s.last = time.Now()
 		if s.first.IsZero() {
@@ -110,6 +151,7 @@ func (s *Stream) push(ev Event) {
 		s.tokens++
 	}
 	if ev.Finish != FinishNone {
+		s.ended[ev.Choice] = true
 		s.open--
 	}
 	over := s.open <= 0
