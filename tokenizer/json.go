@@ -199,6 +199,10 @@ func (r *jsonReader) finish(conf *configJSON) {
 		if have, ok := t.ID(a.Content); ok { // the vocabulary's id counts, as in the reference
 			id = have
 		}
+		if old := t.texts[id]; old != a.Content { // the id changed hands: text must not reach it by its old name
+			r.forget(old, id)
+			delete(t.others, old)
+		}
 		t.texts[id] = a.Content
 		t.kinds[id] |= kindAdded
 		if a.Special {
@@ -233,6 +237,13 @@ func (r *jsonReader) forget(text string, id int32) {
 	}
 	if have, ok := r.t.lookup[text]; ok && have == id {
 		delete(r.t.lookup, text)
+	}
+	if m, ok := r.t.model.(*bpe); ok {
+		for b, have := range m.bytes {
+			if have == id {
+				m.bytes[b] = -1
+			}
+		}
 	}
 }
 

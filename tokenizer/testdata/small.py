@@ -31,7 +31,7 @@ def template(tok):
     return processors.TemplateProcessing(single="<s> $A </s>", pair="<s> $A </s> $B </s>", special_tokens=[("<s>", s), ("</s>", e)])
 
 
-def bpe(size=600, alphabet=True, norm=None, pre=None, dec=None, post=template, special=("<unk>", "<s>", "</s>"), train=None, added=None, **model):
+def bpe(size=600, alphabet=True, norm=None, pre=None, dec=None, post=template, special=("<unk>", "<s>", "</s>"), train=None, added=None, bytes=False, **model):
     tok = Tokenizer(models.BPE(**model))
     if norm:
         tok.normalizer = norm
@@ -43,6 +43,8 @@ def bpe(size=600, alphabet=True, norm=None, pre=None, dec=None, post=template, s
     trainer = trainers.BpeTrainer(vocab_size=size, special_tokens=list(special), show_progress=False,
         initial_alphabet=pre_tokenizers.ByteLevel.alphabet() if alphabet else [], **extra)
     tok.train_from_iterator(CORPUS, trainer)
+    if bytes:
+        tok = with_bytes(tok)
     tok.add_tokens(ADDED if added is None else added)
     if post:
         tok.post_processor = post(tok)
@@ -67,9 +69,8 @@ def with_bytes(tok):
     """Gives a vocabulary byte tokens, as SentencePiece does."""
     def change(data):
         vocab = data["model"]["vocab"]
-        first = 1 + max([*vocab.values(), *(t["id"] for t in data["added_tokens"])])
         for b in range(256):
-            vocab.setdefault("<0x%02X>" % b, first + b)
+            vocab.setdefault("<0x%02X>" % b, len(vocab))
         data["model"].update(byte_fallback=True, fuse_unk=True, unk_token="<unk>")
     return set_json(tok, change)
 
@@ -154,9 +155,9 @@ def main():
             pre=pre_tokenizers.Sequence([split(r"'s|'t|'re|'ve|'m|'ll|'d|[\p{L}]+|[\p{N}]|[^\s\p{L}\p{N}]+", "removed", True), pre_tokenizers.ByteLevel(add_prefix_space=False)]),
             dec=byte_level, end_of_word_suffix="</w>", unk_token="<unk>", train={"end_of_word_suffix": "</w>"}),
         "bpe-byte-normalizer": lambda: bpe(norm=normalizers.ByteLevel(), dec=byte_level),
-        "bpe-sentencepiece": lambda: with_bytes(bpe(size=500, alphabet=False, norm=normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]), dec=LLAMA_DECODER, unk_token="<unk>", fuse_unk=True)),
+        "bpe-sentencepiece": lambda: bpe(size=500, alphabet=False, bytes=True, norm=normalizers.Sequence([normalizers.Prepend("▁"), normalizers.Replace(" ", "▁")]), dec=LLAMA_DECODER, unk_token="<unk>", fuse_unk=True),
         "bpe-metaspace": lambda: bpe(size=500, alphabet=False, pre=pre_tokenizers.Metaspace(prepend_scheme="first"), dec=decoders.Metaspace(prepend_scheme="first"), unk_token="<unk>"),
-        "bpe-split-space": lambda: with_bytes(bpe(size=500, alphabet=False, norm=normalizers.Replace(" ", "▁"), pre=pre_tokenizers.Split(" ", "merged_with_previous"), dec=decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()]))),
+        "bpe-split-space": lambda: bpe(size=500, alphabet=False, bytes=True, norm=normalizers.Replace(" ", "▁"), pre=pre_tokenizers.Split(" ", "merged_with_previous"), dec=decoders.Sequence([decoders.Replace("▁", " "), decoders.ByteFallback(), decoders.Fuse()])),
         "bpe-suffix": lambda: bpe(size=500, alphabet=False, norm=all_norms, pre=pre_tokenizers.Sequence([pre_tokenizers.WhitespaceSplit(), pre_tokenizers.Punctuation("merged_with_next")]),
             dec=decoders.BPEDecoder(), end_of_word_suffix="</w>", unk_token="<unk>", fuse_unk=True, train={"end_of_word_suffix": "</w>"}, added=[]),
         "bpe-continuing": lambda: bpe(size=500, alphabet=False, pre=pre_tokenizers.Whitespace(), dec=decoders.WordPiece("##", False), continuing_subword_prefix="##", unk_token="<unk>", train={"continuing_subword_prefix": "##"}),
