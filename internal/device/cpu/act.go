@@ -48,6 +48,7 @@ func activation(a *graph.UnaryAttr) (func(x []float32), error) {
 	return func(x []float32) { k(x, x) }, nil
 }
 
+// gating returns dst = f(gate) ⊙ up; dst may be either of them, gate is spent.
 func gating(a *graph.UnaryAttr) (func(dst, gate, up []float32), error) {
 	if g, ok := gates[a.F]; ok {
 		return g, nil
@@ -57,8 +58,8 @@ func gating(a *graph.UnaryAttr) (func(dst, gate, up []float32), error) {
 		return nil, err
 	}
 	return func(dst, gate, up []float32) {
-		k(dst, gate)
-		vec.Mul(dst, dst, up)
+		k(gate, gate)
+		vec.Mul(dst, gate, up)
 	}, nil
 }
 
