@@ -33,6 +33,9 @@ type Service struct {
 	Tok      *tokenizer.Tokenizer
 	Template *chat.Template // nil where the model has none
 	Created  time.Time
+	Notes    []string // what a user should know of the model's own settings
+
+	defaults sample.Params
 }
 
 // New starts an engine on a loaded model and parses its chat template.
@@ -48,6 +51,7 @@ func New(m *model.Model, queue int) (*Service, error) {
 		}
 		s.Template = t
 	}
+	s.settle()
 	s.Engine = engine.New(m, engine.Options{Queue: queue, Blocks: m.Limits.Blocks,
 		Limits: sched.Limits{Rows: m.Limits.Rows, Seqs: m.Limits.Seqs, Tokens: m.Limits.Tokens}})
 	return s, nil
@@ -61,26 +65,37 @@ func (s *Service) Close() error {
 
 // Defaults are the sampling parameters where a request names none: the
 // model's generation_config, else temperature 1 and no filter.
-func (s *Service) Defaults() sample.Params {
-	p := sample.Defaults()
+func (s *Service) Defaults() sample.Params { return s.defaults }
+
+// settle takes the model's own sampling values, but those that make no sense.
+func (s *Service) settle() {
 	g := s.Model.Generation
-	set := func(dst *float64, v *float64) {
+	s.defaults = sample.Defaults()
+	try := func(set func(p *sample.Params)) {
+		p := s.defaults
+		set(&p)
+		if err := p.Validate(); err != nil {
+			s.Notes = append(s.Notes, fmt.Sprintf("a value of the model's generation settings is passed over: %v", err))
+			return
+		}
+		s.defaults = p
+	}
+	number := func(v *float64, field func(p *sample.Params) *float64) {
 		if v != nil {
-			*dst = *v
+			try(func(p *sample.Params) { *field(p) = *v })
 		}
 	}
-	set(&p.Temperature, g.Temperature)
-	set(&p.TopP, g.TopP)
-	set(&p.MinP, g.MinP)
-	set(&p.TypicalP, g.TypicalP)
-	set(&p.RepetitionPenalty, g.RepetitionPenalty)
+	number(g.Temperature, func(p *sample.Params) *float64 { return &p.Temperature })
+	number(g.TopP, func(p *sample.Params) *float64 { return &p.TopP })
+	number(g.MinP, func(p *sample.Params) *float64 { return &p.MinP })
+	number(g.TypicalP, func(p *sample.Params) *float64 { return &p.TypicalP })
+	number(g.RepetitionPenalty, func(p *sample.Params) *float64 { return &p.RepetitionPenalty })
 	if g.TopK != nil {
-		p.TopK = *g.TopK
+		try(func(p *sample.Params) { p.TopK = *g.TopK })
 	}
 	if g.Greedy {
-		p.Temperature = 0
+		s.defaults.Temperature = 0
 	}
-	return p
 }
 
 // Text encodes a plain prompt, with the tokens that the tokenizer puts before

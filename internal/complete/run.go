@@ -85,9 +85,8 @@ func (r *Run) chunk(ev engine.Event) Chunk {
 	}
 	if out.Finish != engine.FinishNone {
 		out.Last, c.done = true, true
-		if r.over++; r.over == len(r.choices) {
-			r.stream.Cancel()
-		}
+		r.over++
+		r.stream.CancelChoice(ev.Choice) // a stop string is seen here first
 	}
 	return out
 }
