@@ -6,7 +6,7 @@ import (
 )
 
 // bpe is byte-pair encoding: a word starts as its bytes or characters, and the pair of neighbours with the lowest rank merges, the leftmost of equals
-// first, until none does (Sennrich et al. 2016, arXiv:1508.07909; over bytes: GPT-2).
+// first, until none does (Sennrich et al. 2016, arXiv:1508.07909; over bytes: Radford et al. 2019).
 type bpe struct {
 	lookup map[string]int32 // piece → id; pieces of a byte-level vocabulary as raw bytes
 	merges *pairTable       // by pair of ids; nil: a pair merges to its concatenation, ranked by ranks

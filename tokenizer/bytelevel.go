@@ -4,7 +4,7 @@ import (
 	"unicode/utf8"
 )
 
-// The byte alphabet of GPT-2 writes each byte as one printable rune: printable Latin-1 as itself, the other 68 bytes as U+0100 and on, in order.
+// The byte alphabet (Radford et al. 2019) writes each byte as one printable rune: printable Latin-1 as itself, the other 68 bytes as U+0100 and on, in order.
 var (
 	byteRunes [256]rune  // byte → rune
 	runeBytes [0x144]int // rune → byte, -1 where the rune is not of the alphabet

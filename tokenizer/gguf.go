@@ -84,29 +84,29 @@ func FromGGUF(meta Meta) (*Tokenizer, error) {
 		return nil, r.err
 	}
 	t := &Tokenizer{texts: v.texts, kinds: v.kinds, named: r.named(len(v.texts))}
-	var err error
-	switch name {
-	case "gpt2", "gemma4", "whitespace":
-		err = r.bpe(t, v, name)
-	case "llama":
-		err = r.scored(t, v)
-	case "t5":
-		err = r.unigram(t, v)
-	case "bert":
-		err = r.wordPiece(t, v)
-	case "rwkv":
-		err = r.longest(t, v)
-	default:
-		err = fmt.Errorf("tokenizer: %w: %smodel is %.40q (known: gpt2, gemma4, whitespace, llama, t5, bert, rwkv)", ErrUnsupported, ggml, name)
-	}
-	if err == nil {
-		err = r.err
-	}
+	all, err := presets()
 	if err != nil {
 		return nil, err
 	}
+	m, ok := all.Models[name]
+	if !ok {
+		return nil, fmt.Errorf("tokenizer: %w: %smodel is %.40q (known: %s)", ErrUnsupported, ggml, name, sortedNames(all.Models))
+	}
+	readers := map[string]func() error{
+		"merges":  func() error { return r.bpe(t, v, m.Pre) },
+		"scores":  func() error { return r.scored(t, v) },
+		"unigram": func() error { return r.unigram(t, v) },
+		"pieces":  func() error { return r.wordPiece(t, v) },
+		"longest": func() error { return r.longest(t, v) },
+	}
+	if err := readers[m.Kind](); err != nil {
+		return nil, err
+	}
 	r.finish(t, v)
-	return t, r.err
+	if r.err != nil {
+		return nil, r.err
+	}
+	return t, nil
 }
 
 // vocabulary is what a file lists, by id.

@@ -7,11 +7,10 @@ import (
 	"github.com/inferflow/inferflow/tokenizer/pattern"
 )
 
-// bpe reads a vocabulary with merges, over bytes unless the pre-tokenizer says otherwise.
-func (r *ggufReader) bpe(t *Tokenizer, v *vocabulary, model string) error {
-	name := r.str(ggml + "pre")
-	if model != "gpt2" {
-		name = model
+// bpe reads a vocabulary with merges, over bytes unless the pre-tokenizer says otherwise; name is that of the pre-tokenizer if the model implies it.
+func (r *ggufReader) bpe(t *Tokenizer, v *vocabulary, name string) error {
+	if name == "" {
+		name = r.str(ggml + "pre")
 	}
 	if name == "" {
 		name = "default"

@@ -8,7 +8,7 @@ import (
 	"github.com/inferflow/inferflow/tokenizer/pattern"
 )
 
-// unigram reads a SentencePiece unigram vocabulary (tokenizer.ggml.model t5).
+// unigram reads a SentencePiece unigram vocabulary.
 func (r *ggufReader) unigram(t *Tokenizer, v *vocabulary) error {
 	if v.scores == nil {
 		return fmt.Errorf("tokenizer: %w: key %sscores is missing, which this model needs", ErrInvalid, ggml)
@@ -69,7 +69,7 @@ func (r *ggufReader) charsmap() (*charsmap, error) {
 	return parseCharsmap(blob)
 }
 
-// wordPiece reads a BERT vocabulary. GGUF writes the pieces that begin a word with a space mark, and those that go on without BERT's ##.
+// wordPiece reads a WordPiece vocabulary. GGUF writes the pieces that begin a word with a space mark, and those that go on without their ##.
 func (r *ggufReader) wordPiece(t *Tokenizer, v *vocabulary) error {
 	spDefaults(t, map[string]int32{"bos": 101, "unk": 100, "sep": 102, "pad": 0, "mask": 103})
 	if id, ok := t.named["cls"]; ok {
@@ -93,8 +93,8 @@ func (r *ggufReader) wordPiece(t *Tokenizer, v *vocabulary) error {
 	}
 	t.model = m
 	lower := r.flag(ggml+"normalizer.lowercase", true)
-	t.norm = bertNormalizer{clean: true, cjk: true, lower: lower, accents: r.flag(ggml+"normalizer.strip_accents", lower)}
-	t.pre = bertWords()
+	t.norm = cleanNormalizer{clean: true, cjk: true, lower: lower, accents: r.flag(ggml+"normalizer.strip_accents", lower)}
+	t.pre = cleanWords()
 	t.stages = []stageSpec{{kind: stageReplace, from: spaceMark, to: " "}, {kind: stageStripAll, from: " ", start: 1}}
 	if id, ok := t.named["bos"]; ok && r.flag(ggml+"add_bos_token", true) {
 		t.prefix = []int32{id}
@@ -105,15 +105,15 @@ func (r *ggufReader) wordPiece(t *Tokenizer, v *vocabulary) error {
 	return nil
 }
 
-// bertWords cuts at white space and around punctuation.
-func bertWords() preTokenizer {
+// cleanWords cuts at white space and around punctuation.
+func cleanWords() preTokenizer {
 	return preTokenizers{
 		&splitter{find: runeFinder(pattern.IsSpace), behavior: behaveRemoved},
 		&splitter{find: runeFinder(pattern.IsPunct), behavior: behaveIsolated},
 	}
 }
 
-// longest reads RWKV's vocabulary: byte strings written with escapes.
+// longest reads a vocabulary for longest match: byte strings written with escapes.
 func (r *ggufReader) longest(t *Tokenizer, v *vocabulary) error {
 	m := &longestMatch{pieces: newTrie(len(v.texts)), unk: -1}
 	if id, ok := t.named["unk"]; ok {

@@ -114,7 +114,7 @@ func (r *jsonReader) processor(raw string, depth int) error {
 	if err := json.Unmarshal([]byte(raw), &p); err != nil {
 		return fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
-	switch p.Type {
+	switch stepType(p.Type) {
 	case "ByteLevel": // changes offsets only
 		return nil
 	case "Sequence":
@@ -127,7 +127,7 @@ func (r *jsonReader) processor(raw string, depth int) error {
 			}
 		}
 		return nil
-	case "BertProcessing", "RobertaProcessing":
+	case "Pair":
 		cls, err := r.pairID(p.CLS)
 		if err != nil {
 			return err

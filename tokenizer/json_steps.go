@@ -59,7 +59,16 @@ func parseStep(raw string, depth int) (*stepJSON, error) {
 	if err := json.Unmarshal([]byte(raw), s); err != nil {
 		return nil, fmt.Errorf("%w: %w", ErrInvalid, err)
 	}
+	s.Type = stepType(s.Type)
 	return s, nil
+}
+
+// stepType gives the types that are named after a model a name that says what they do.
+func stepType(name string) string {
+	if all, err := presets(); err == nil && all.Steps[name] != "" {
+		return all.Steps[name]
+	}
+	return name
 }
 
 func or(p *bool, otherwise bool) bool {
@@ -141,9 +150,9 @@ func (r *jsonReader) oneNormalizer(s *stepJSON) (normalizer, error) {
 	case "ByteLevel":
 		r.alpha = true
 		return byteNormalizer{}, nil
-	case "BertNormalizer":
+	case "Clean":
 		lower := or(s.Lowercase, true)
-		return bertNormalizer{clean: or(s.CleanText, true), cjk: or(s.ChineseChars, true), accents: or(s.StripAccents, lower), lower: lower}, nil
+		return cleanNormalizer{clean: or(s.CleanText, true), cjk: or(s.ChineseChars, true), accents: or(s.StripAccents, lower), lower: lower}, nil
 	case "Precompiled":
 		blob, err := base64.StdEncoding.DecodeString(s.Charsmap)
 		if err != nil {

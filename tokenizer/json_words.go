@@ -8,8 +8,8 @@ import (
 	"github.com/inferflow/inferflow/tokenizer/pattern"
 )
 
-// wordsGPT2 is the split of the ByteLevel pre-tokenizer.
-const wordsGPT2 = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
+// byteLevelWords is the split of the ByteLevel pre-tokenizer.
+const byteLevelWords = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
 
 // findWords finds what the Whitespace pre-tokenizer keeps: runs of word characters, and runs of what is neither that nor white space (in Rust's
 // reading: \w+|[^\w\s]+).
@@ -78,8 +78,8 @@ func (r *jsonReader) preTokenizers(list preTokenizers, raw string, depth int) (p
 		}
 		return list, nil
 	}
-	if s.Type == "BertPreTokenizer" {
-		return append(list, bertWords().(preTokenizers)...), nil
+	if s.Type == "CleanWords" {
+		return append(list, cleanWords().(preTokenizers)...), nil
 	}
 	p, err := s.preTokenizer()
 	if err != nil {
@@ -93,7 +93,7 @@ func (s *stepJSON) preTokenizer() (preTokenizer, error) {
 	case "ByteLevel":
 		p := &byteLevelSplit{prefixSpace: or(s.PrefixSpace, true)}
 		if or(s.UseRegex, true) {
-			words, err := pattern.Compile(wordsGPT2)
+			words, err := pattern.Compile(byteLevelWords)
 			if err != nil {
 				return nil, err
 			}

@@ -119,12 +119,12 @@ func (nmtNormalizer) normalize(text string) string {
 	}, text)
 }
 
-// bertNormalizer cleans text as BERT's basic tokenizer does.
-type bertNormalizer struct {
+// cleanNormalizer is the basic cleaning before WordPiece.
+type cleanNormalizer struct {
 	clean, cjk, accents, lower bool // drop controls; spaces around ideographs; strip accents; lower case
 }
 
-func (n bertNormalizer) normalize(text string) string {
+func (n cleanNormalizer) normalize(text string) string {
 	if n.clean {
 		text = strings.Map(func(r rune) rune {
 			switch {

@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -41,10 +42,18 @@ type attribute struct {
 	NoRstrip     []string `json:"no_rstrip"`
 }
 
+// ggufModel is what a name of tokenizer.ggml.model means.
+type ggufModel struct {
+	Kind string `json:"kind"`
+	Pre  string `json:"pre"` // the pre-tokenizer, if the model implies it
+}
+
 type presetTable struct {
-	Splits     map[string][]string `json:"splits"`
-	Names      map[string]*preset  `json:"names"`
-	Attributes []attribute         `json:"attributes"`
+	Models     map[string]ggufModel `json:"models"`
+	Steps      map[string]string    `json:"steps"`
+	Splits     map[string][]string  `json:"splits"`
+	Names      map[string]*preset   `json:"names"`
+	Attributes []attribute          `json:"attributes"`
 }
 
 // presets reads the table once.
@@ -67,13 +76,12 @@ func (t *presetTable) find(name string) (*preset, error) {
 	if p, ok := t.Names[name]; ok {
 		return p, nil
 	}
-	names := make([]string, 0, len(t.Names))
-	for n := range t.Names {
-		names = append(names, n)
-	}
-	slices.Sort(names)
 	return nil, fmt.Errorf("tokenizer: %w: pre-tokenizer %.60q is not known (tokenizer.ggml.pre; known: %s); a tokenizer.json of the model would say what it does",
-		ErrUnsupported, name, strings.Join(names, " "))
+		ErrUnsupported, name, sortedNames(t.Names))
+}
+
+func sortedNames[T any](m map[string]T) string {
+	return strings.Join(slices.Sorted(maps.Keys(m)), " ")
 }
 
 // attributes sets the flags of added tokens that belong to a file.

@@ -169,7 +169,7 @@ func (b *behaviorState) end() {
 	}
 }
 
-// byteLevelSplit is the ByteLevel pre-tokenizer: an optional space before the word and the split of GPT-2. The mapping to the byte alphabet is left to
+// byteLevelSplit is the ByteLevel pre-tokenizer: an optional space before the word and a split. The mapping to the byte alphabet is left to
 // the model, which reads bytes; see byteMapper for the files where other steps follow.
 type byteLevelSplit struct {
 	prefixSpace bool

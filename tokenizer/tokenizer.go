@@ -9,7 +9,7 @@ type Tokenizer struct {
 	texts []string // by id, as the file writes them; "" where an id has no token
 	kinds []kind   // by id
 
-	byteLevel bool             // texts are written in the byte alphabet of GPT-2
+	byteLevel bool             // texts are written in the byte alphabet
 	lookup    map[string]int32 // the model's pieces: raw bytes for a byte-level vocabulary, else as written
 	others    map[string]int32 // tokens that the model itself never produces: control, bytes, added
 	added     addedTokens
@@ -62,7 +62,6 @@ type scratch struct {
 	symbols []symbol
 	queue   mergeQueue
 	lattice []lattice
-	bytes   []byte
 }
 
 // Encode returns the ids of text. Without ParseSpecial the text is taken literally, except that added tokens of white space alone (runs of spaces or

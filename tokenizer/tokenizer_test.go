@@ -243,6 +243,11 @@ func TestPresets(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+	for name, m := range all.Models {
+		if !slices.Contains([]string{"merges", "scores", "unigram", "pieces", "longest"}, m.Kind) {
+			t.Errorf("model %s is of kind %q", name, m.Kind)
+		}
+	}
 	used := map[string]bool{}
 	for _, p := range all.Names {
 		used[p.Split] = true

@@ -4,7 +4,7 @@ import (
 	"unicode/utf8"
 )
 
-// wordPiece takes the longest piece again and again from the left; a word that cannot be spelled so is unknown as a whole (BERT).
+// wordPiece takes the longest piece again and again from the left; a word that cannot be spelled so is unknown as a whole (Wu et al. 2016, arXiv:1609.08144).
 type wordPiece struct {
 	starts  *trie // pieces that begin a word
 	rest    *trie // pieces that go on in one, without their mark
@@ -49,7 +49,7 @@ func (m *wordLevel) encode(word string, _ *scratch, out []int32) []int32 {
 	return out
 }
 
-// longestMatch takes the longest token at each place, byte by byte (RWKV's world vocabulary).
+// longestMatch takes the longest token at each place, byte by byte.
 type longestMatch struct {
 	pieces *trie
 	unk    int32 // -1: none

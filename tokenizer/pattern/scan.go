@@ -13,7 +13,7 @@ const (
 	lowerRun     = `[\p{Ll}\p{Lm}\p{Lo}\p{M}]`
 	spaces       = `\s*[\r\n]+|\s+(?!\S)|\s+`
 
-	srcGPT2   = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
+	srcPlain  = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+`
 	srcWords  = contractions + `|[^\r\n\p{L}\p{N}]?\p{L}+|`
 	srcMarks  = contractions + `|[^\r\n\p{L}\p{N}]?[\p{L}\p{M}]+|`
 	srcOther  = `| ?[^\s\p{L}\p{N}]+[\r\n]*|` + spaces
@@ -25,8 +25,8 @@ const (
 // scannerFor returns the hand-written matcher of a pattern, known by its exact source, or nil.
 func scannerFor(src string) func(text string, pos int) int {
 	switch src {
-	case srcGPT2:
-		return scanGPT2
+	case srcPlain:
+		return scanPlain
 	case srcWords + `\p{N}{1,3}` + srcOther:
 		return wordScanner{letters: maskL, digits: 3}.next
 	case srcWords + `\p{N}` + srcOther:
@@ -143,7 +143,7 @@ func (r *reader) contraction(pos int) int {
 
 func isBreak(c byte) bool { return c == '\n' || c == '\r' }
 
-func scanGPT2(text string, pos int) int {
+func scanPlain(text string, pos int) int {
 	r := newReader(text)
 	if text[pos] == '\'' {
 		end := r.contraction(pos)
