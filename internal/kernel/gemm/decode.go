@@ -13,9 +13,7 @@ func (w *Matrix) DecodeRow(dst []float32, row int) {
 	p, r := row/panelRows, row%panelRows
 	dst = dst[:w.k]
 	if w.form.class == classFloat {
-		for k := range dst {
-			dst[k] = w.floatAt(p, r, k)
-		}
+		w.decodeFloats(dst, p, r, 0)
 		return
 	}
 	pl := w.planes(p)
@@ -24,46 +22,71 @@ func (w *Matrix) DecodeRow(dst []float32, row int) {
 	}
 }
 
-// floatAt is value k of row r of panel p of a float matrix.
-func (w *Matrix) floatAt(p, r, k int) float32 {
+// decodeFloats writes values k, k+1, … of row r of panel p of a float matrix.
+func (w *Matrix) decodeFloats(dst []float32, p, r, k int) {
 	b := w.data[p*w.panel : (p+1)*w.panel]
 	switch w.typ {
+	case quant.F32:
+		for i := range dst {
+			dst[i] = math.Float32frombits(word(b[(k+i)*64:], r))
+		}
 	case quant.F16:
-		return quant.FromF16(binary.LittleEndian.Uint16(b[k*32+r*2:]))
+		for i := range dst {
+			dst[i] = quant.FromF16(le16(b[(k+i)*32+r*2:]))
+		}
 	case quant.BF16:
-		return quant.FromBF16(binary.LittleEndian.Uint16(b[k/2*64+r*4+k%2*2:]))
+		for i := range dst {
+			dst[i] = quant.FromBF16(le16(b[(k+i)/2*64+r*4+(k+i)%2*2:]))
+		}
 	}
-	return math.Float32frombits(binary.LittleEndian.Uint32(b[k*64+r*4:]))
 }
 
 // decodeBlock decodes block b of row r.
 func (w *Matrix) decodeBlock(dst *[granule]float32, pl *[4][]byte, b, r int) {
 	scale, low := w.rowScales(pl, b, r)
-	for k := range dst {
-		c := int(codeAt(pl[0], w.form.bits[0], b, r, k))
-		if w.form.bits[1] > 0 {
-			c |= int(codeAt(pl[1], w.form.bits[1], b, r, k)) << w.form.bits[0]
+	var table *[16]byte
+	switch w.typ {
+	case quant.MXFP4:
+		table = &mxfp4Codes
+	case quant.IQ4_NL, quant.IQ4_XS:
+		table = &iq4Codes
+	}
+	addMin := w.form.class == classMin || w.form.class == classSubMin
+	for g := range 8 {
+		four := w.codesAt(pl, b, r, g)
+		d, m := scale[g/4], low[g/4]
+		for i := range 4 {
+			c := int32(four & 255)
+			four >>= 8
+			if table != nil {
+				c = int32(table[c&15])
+			}
+			v := float32(d * float32(c-int32(w.form.offset)))
+			if addMin {
+				v += m
+			}
+			dst[4*g+i] = v
 		}
-		switch w.typ {
-		case quant.MXFP4:
-			c = int(mxfp4Codes[c])
-		case quant.IQ4_NL, quant.IQ4_XS:
-			c = int(iq4Codes[c])
-		case quant.Q8_0:
-			c ^= 0x80
-		}
-		v := float32(scale[k/16] * float32(c-w.form.offset))
-		if w.form.class == classMin || w.form.class == classSubMin {
-			v += low[k/16]
-		}
-		dst[k] = v
 	}
 }
 
-// codeAt is the code of value k of block b and row r in one code plane.
-func codeAt(plane []byte, bits, b, r, k int) byte {
-	u, shift := place(bits, k/4)
-	return plane[(b*bits+u)*unit+r*4+k%4] >> shift & byte(1<<bits-1)
+// codesAt gives the four unsigned codes of group g of block b in row r.
+func (w *Matrix) codesAt(pl *[4][]byte, b, r, g int) uint32 {
+	low, high := w.form.bits[0], w.form.bits[1]
+	c := field(pl[0], low, b, r, g)
+	if high > 0 {
+		c |= field(pl[1], high, b, r, g) << low
+	}
+	if low == 8 {
+		c ^= 0x80808080
+	}
+	return c
+}
+
+// field is what one code plane holds of a group.
+func field(plane []byte, bits, b, r, g int) uint32 {
+	u, shift := place(bits, g)
+	return word(plane[(b*bits+u)*unit+4*r:], 0) >> shift & (ones * (1<<bits - 1))
 }
 
 // rowScales gives scale and added minimum of both halves of block b in row r.

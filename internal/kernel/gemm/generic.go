@@ -61,32 +61,37 @@ func dotGo(codes []byte, x *[16]int8) (sum int32) {
 
 // floatPanelGo computes rows [from, to) of panel p for float weights.
 func (w *Matrix) floatPanelGo(dst []float32, stride int, a *Acts, from, to, p int) {
-	var seg [segment * panelRows]float32
+	var seg [panelRows][segment]float32
 	for k := 0; k < w.k; k += segment {
 		n := min(segment, w.k-k)
-		w.widen(seg[:n*panelRows], p, k)
+		for r := range seg {
+			w.decodeFloats(seg[r][:n], p, r, k)
+		}
 		for m := from; m < to; m++ {
 			acc := (*[panelRows]float32)(dst[(m-from)*stride:])
 			if k == 0 {
 				*acc = [panelRows]float32{}
 			}
 			x := float32s(a.buf[m*a.stride:])[k : k+n]
-			var sum [panelRows]float32
-			for i, v := range x {
-				for r, c := range (*[panelRows]float32)(seg[i*panelRows:]) {
-					sum[r] += float32(v * c)
-				}
-			}
-			for r, v := range sum {
-				acc[r] += v
+			for r := 0; r < panelRows; r += 4 {
+				addChains((*[4]float32)(acc[r:]), x, seg[r][:n], seg[r+1][:n], seg[r+2][:n], seg[r+3][:n])
 			}
 		}
 	}
 }
 
-// widen converts values k, k+1, … of all rows of panel p: dst is [n][16].
-func (w *Matrix) widen(dst []float32, p, k int) {
-	for i := range dst {
-		dst[i] = w.floatAt(p, i%panelRows, k+i/panelRows)
+// addChains adds the products of x with four rows to acc: each a chain from zero.
+func addChains(acc *[4]float32, x, a, b, c, d []float32) {
+	var s0, s1, s2, s3 float32
+	a, b, c, d = a[:len(x)], b[:len(x)], c[:len(x)], d[:len(x)]
+	for i, v := range x {
+		s0 += float32(v * a[i])
+		s1 += float32(v * b[i])
+		s2 += float32(v * c[i])
+		s3 += float32(v * d[i])
 	}
+	acc[0] += s0
+	acc[1] += s1
+	acc[2] += s2
+	acc[3] += s3
 }

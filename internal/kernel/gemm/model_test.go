@@ -7,7 +7,6 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/inferflow/inferflow/internal/sys"
 	"github.com/inferflow/inferflow/quant"
 )
 
@@ -36,8 +35,10 @@ func (w testMatrix) model(a *Acts, m, n int, s *Scratch) (acc float32) {
 		x := float32s(row)
 		for k := 0; k < w.k; k += segment {
 			var sum float32
-			for i := k; i < min(k+segment, w.k); i++ {
-				sum = fma32(x[i], w.floatAt(p, r, i), sum)
+			values := make([]float32, min(segment, w.k-k))
+			w.decodeFloats(values, p, r, k)
+			for i, v := range values {
+				sum = fma32(x[k+i], v, sum)
 			}
 			acc += sum
 		}
@@ -83,7 +84,10 @@ func checkModel(t *testing.T, w testMatrix, a *Acts) {
 	for i := range want {
 		want[i] = w.model(a, i/w.n, i%w.n, s)
 	}
-	for tier := sys.AVX2; tier <= sys.CPUTier(); tier++ {
+	for _, tier := range tiers() {
+		if setOf(tier, w.typ) == nil {
+			continue // plain Go does not fuse
+		}
 		for i, v := range mulAll(w.on(tier), a, 0, a.rows, 0, w.Panels()) {
 			if math.Float32bits(v) != math.Float32bits(want[i]) && (v == v || want[i] == want[i]) {
 				t.Fatalf("%s %s [%d, %d] × %d: element %d is %x, want %x", w.typ, tier, w.n, w.k, a.rows, i, math.Float32bits(v), math.Float32bits(want[i]))

@@ -66,7 +66,7 @@ func (w *Matrix) packRow(p, r int, src []byte) {
 		b.read(w.typ, src[s*layout.Bytes:(s+1)*layout.Bytes])
 		for j := range layout.Block / granule {
 			at := s*layout.Block/granule + j
-			codes := (*[granule]byte)(b.codes[j*granule:])
+			codes := (*[8]uint32)(b.codes[j*8:])
 			putBits(pl[0], at, r, w.form.bits[0], codes)
 			if w.form.bits[1] > 0 {
 				for i := range codes {
@@ -82,14 +82,31 @@ func (w *Matrix) packRow(p, r int, src []byte) {
 	}
 }
 
-// putBits adds the low bits of 32 codes of row r to block at of a code plane
-// that is still zero there.
-func putBits(plane []byte, at, r, bits int, codes *[granule]byte) {
-	mask := byte(1<<bits - 1)
-	dst := plane[at*bits*unit : (at+1)*bits*unit]
-	for k, c := range codes {
-		u, shift := place(bits, k/4)
-		dst[u*unit+r*4+k%4] |= c & mask << shift
+// putBits writes the low bits of the 32 codes of row r and block `at` to a code
+// plane, four codes a word.
+func putBits(plane []byte, at, r, bits int, codes *[8]uint32) {
+	dst := plane[at*bits*unit+4*r:]
+	put := func(u int, v uint32) { binary.LittleEndian.PutUint32(dst[u*unit:], v) }
+	c := codes
+	switch bits {
+	case 8:
+		for g, v := range c {
+			put(g, v)
+		}
+	case 4:
+		for u := range 4 {
+			put(u, c[u]&fours|c[u+4]&fours<<4)
+		}
+	case 2:
+		for u := range 2 {
+			put(u, c[4*u]&twos|c[4*u+1]&twos<<2|c[4*u+2]&twos<<4|c[4*u+3]&twos<<6)
+		}
+	case 1:
+		var v uint32
+		for g := range c {
+			v |= c[g] & ones << g
+		}
+		put(0, v)
 	}
 }
 

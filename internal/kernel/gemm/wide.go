@@ -16,7 +16,7 @@ const sliceBlocks = 16
 // all integer classes. The assembly knows its layout.
 type wideBlock struct {
 	codes  [8 * unit]byte         // [group of 4][16][4] unsigned codes
-	abs    [8 * unit]byte         // magnitudes, where a kernel takes signed codes
+	_      [8 * unit]byte         // magnitudes, where a kernel takes signed codes
 	scale  [panelRows]float32     // the d of classSub and classSubMin
 	min    [panelRows]float32     // added minimum; the dmin of classSubMin
 	sub    [2][panelRows][2]int16 // integer scale of a half, twice
@@ -96,17 +96,9 @@ func (w *Matrix) unpackCodes(dst *[8 * unit]byte, pl *[4][]byte, b int) {
 	low, high := w.form.bits[0], w.form.bits[1]
 	for g := range 8 {
 		out := (*[unit]byte)(dst[g*unit:])
-		u, shift := place(low, g)
-		src, mask := (*[unit]byte)(pl[0][(b*low+u)*unit:]), byte(1<<low-1)
-		for i := range out {
-			out[i] = src[i] >> shift & mask
-		}
+		unpackField(out, pl[0], low, b, g, 0)
 		if high > 0 {
-			u, shift := place(high, g)
-			src, mask := (*[unit]byte)(pl[1][(b*high+u)*unit:]), byte(1<<high-1)
-			for i := range out {
-				out[i] |= src[i] >> shift & mask << low
-			}
+			unpackField(out, pl[1], high, b, g, low)
 		}
 	}
 	switch w.typ {
@@ -118,6 +110,21 @@ func (w *Matrix) unpackCodes(dst *[8 * unit]byte, pl *[4][]byte, b int) {
 		for i := range dst {
 			dst[i] ^= 0x80
 		}
+	}
+}
+
+// unpackField adds what one code plane holds of group g, moved up by `to` bits,
+// to the codes of 16 rows; the first field (to = 0) replaces them.
+func unpackField(out *[unit]byte, plane []byte, bits, b, g, to int) {
+	u, shift := place(bits, g)
+	src := (*[unit]byte)(plane[(b*bits+u)*unit:])
+	mask := uint64(ones)<<32*(1<<bits-1) | ones*(1<<bits-1)
+	for i := 0; i < unit; i += 8 {
+		v := binary.LittleEndian.Uint64(src[i:]) >> shift & mask << to
+		if to > 0 {
+			v |= binary.LittleEndian.Uint64(out[i:])
+		}
+		binary.LittleEndian.PutUint64(out[i:], v)
 	}
 }
 
