@@ -80,7 +80,7 @@ func newAddedTokens(list []addedToken, norm normalizer) addedTokens {
 		if tok.text == "" {
 			continue
 		}
-		tok.space = !tok.special && strings.Trim(tok.text, " \t\r\n\v\f\u2581") == ""
+		tok.space = !tok.special && isWhite(tok.text)
 		normalized := tok.normalized && norm != nil
 		if normalized {
 			a.normalized.insert(norm.normalize(tok.text), int32(i))
@@ -93,6 +93,9 @@ func newAddedTokens(list []addedToken, norm normalizer) addedTokens {
 	}
 	return a
 }
+
+// isWhite reports whether s is white space and space marks alone.
+func isWhite(s string) bool { return strings.Trim(s, " \t\r\n\v\f"+spaceMark) == "" }
 
 // cut calls yield for each part of text in order: an added token (id >= 0) or text between them (id < 0), with the byte where the part begins.
 func (a *addedTokens) cut(text string, marks parsed, normalizes bool, yield func(part string, start int, id int32)) {

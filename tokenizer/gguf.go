@@ -202,6 +202,12 @@ func (r *ggufReader) named(size int) map[string]int32 {
 	return named
 }
 
+// spoken reports whether the model itself may produce token i, where it does so by the token's text: neither control tokens nor user-defined ones, which
+// are cut out before where the text is parsed; but of the latter those of white space, which never match there, for text has spaces and no marks.
+func (v *vocabulary) spoken(i int) bool {
+	return v.kinds[i]&(kindControl|kindByte|kindUnknown) == 0 && (!v.user[i] || isWhite(v.texts[i]))
+}
+
 // byText lists the tokens that the model itself may produce, and the others. Of two with the same text the lower id stays.
 func (v *vocabulary) byText(decode func(string) (string, bool), keep func(i int) bool) (lookup, others map[string]int32) {
 	lookup, others = make(map[string]int32, len(v.texts)), map[string]int32{}

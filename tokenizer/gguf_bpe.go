@@ -141,7 +141,7 @@ func (r *ggufReader) scored(t *Tokenizer, v *vocabulary) error {
 	if v.scores == nil {
 		return fmt.Errorf("tokenizer: %w: key %sscores is missing, which ranks the merges of this model", ErrInvalid, ggml)
 	}
-	plain := func(i int) bool { return v.kinds[i]&(kindControl|kindByte|kindUnknown) == 0 }
+	plain := v.spoken
 	t.lookup, t.others = v.byText(asWritten, plain)
 	m := &bpe{lookup: t.lookup, ranks: scoreRanks(v.scores, plain), unk: -1, fuseUnk: true, known: make([]uint32, len(v.texts)/16+1)}
 	m.bytes, m.fallback = byteTokens(v.texts, func(i int) bool { return v.kinds[i]&kindByte != 0 })

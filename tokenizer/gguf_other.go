@@ -13,7 +13,7 @@ func (r *ggufReader) unigram(t *Tokenizer, v *vocabulary) error {
 	if v.scores == nil {
 		return fmt.Errorf("tokenizer: %w: key %sscores is missing, which this model needs", ErrInvalid, ggml)
 	}
-	plain := func(i int) bool { return v.kinds[i]&(kindControl|kindByte|kindUnknown) == 0 }
+	plain := v.spoken
 	t.lookup, t.others = v.byText(asWritten, plain)
 	spDefaults(t, map[string]int32{"eos": 1, "unk": 2, "pad": 0})
 	m := &unigram{pieces: newTrie(len(v.texts)), lookup: t.lookup, scores: make([]float64, len(v.texts)), unk: -1}

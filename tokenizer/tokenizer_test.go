@@ -85,6 +85,19 @@ func TestPiecesAreOneText(t *testing.T) {
 	}
 }
 
+func TestUserDefinedIsCutOut(t *testing.T) {
+	for _, name := range []string{"spm-bpe", "spm-unigram", "spm-unigram-bytes"} {
+		tok := small(t, name)
+		sep, ok := tok.ID("<sep>")
+		if !ok || tok.IsControl(sep) || !tok.IsAdded(sep) {
+			t.Fatalf("%s: <sep> is %d, %t", name, sep, ok)
+		}
+		if plain, parsed := tok.Encode("a<sep>b", Options{}), tok.Encode("a<sep>b", Options{ParseSpecial: true}); count(plain, sep) != 0 || count(parsed, sep) != 1 {
+			t.Errorf("%s: unparsed %v, parsed %v, want %d once in the latter", name, plain, parsed, sep)
+		}
+	}
+}
+
 func TestWhiteSpaceTokensAlwaysCount(t *testing.T) {
 	tok := small(t, "bpe-gpt2")
 	id, ok := tok.ID("   ")
