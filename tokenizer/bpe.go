@@ -21,9 +21,9 @@ type bpe struct {
 	suffix    string     // of the last character of a word (end_of_word_suffix)
 	ignore    bool       // a word that is a token is taken whole, whatever the merges say (ignore_merges)
 
-	cutSpaces bool     // no token has anything before a space mark, so words may be cut there
-	known     []uint32 // two bits an id: whether a word that equals the token encodes to it alone (1 yes, 2 no); atomic
-	newlines  bool     // a word of newlines alone that is a token is taken whole
+	inside   *neighbours // characters that are neighbours in some piece; nil: words are not cut further
+	known    []uint32    // two bits an id: whether a word that equals the token encodes to it alone (1 yes, 2 no); atomic
+	newlines bool        // a word of newlines alone that is a token is taken whole
 }
 
 // symbol is a stretch of a word during merging; merged-away symbols have size 0.
@@ -40,23 +40,20 @@ const spaceMark = "\u2581"
 const directMerge = 24
 
 func (m *bpe) encode(word string, sc *scratch, out []int32) []int32 {
-	if !m.cutSpaces {
+	if m.inside == nil {
 		return m.encodeWord(word, sc, out)
 	}
 	start := 0
-	inMarks := true
-	for i := 0; i < len(word); {
-		mark := len(word)-i >= len(spaceMark) && word[i:i+len(spaceMark)] == spaceMark
-		if mark && !inMarks {
+	last := rune(-1)
+	for i, r := range word {
+		if last >= 0 && !m.inside.has(last, r) {
 			out = m.encodeWord(word[start:i], sc, out)
 			start = i
 		}
-		inMarks = mark
-		if mark {
-			i += len(spaceMark)
-		} else {
-			i++
-		}
+		last = r
+	}
+	if start == len(word) {
+		return out
 	}
 	return m.encodeWord(word[start:], sc, out)
 }

@@ -48,9 +48,9 @@ func (r *ggufReader) bpe(t *Tokenizer, v *vocabulary, name string) error {
 	if err := r.merges(m, v, t.others, decode); err != nil {
 		return err
 	}
+	m.cutFurther()
 	t.model = m
-	bos := pre.AddBOS
-	r.around(t, bos, false)
+	r.around(t, pre.AddBOS, false)
 	if id, ok := t.named["bos"]; ok && pre.ForceBOS {
 		t.prefix = []int32{id}
 	}
@@ -148,11 +148,11 @@ func (r *ggufReader) scored(t *Tokenizer, v *vocabulary) error {
 	if !m.fallback { // files without types
 		m.bytes, m.fallback = byteTokens(v.texts, func(int) bool { return true })
 	}
-	m.cutSpaces = cutsAtSpaces(t.lookup)
 	spDefaults(t, map[string]int32{"bos": 1, "eos": 2, "unk": 0})
 	if id, ok := t.named["unk"]; ok {
 		m.unk = id
 	}
+	m.cutFurther()
 	t.model = m
 	t.stages = []stageSpec{{kind: stageReplace, from: spaceMark, to: " "}, {kind: stageByteFallback}}
 	marks := replaceNormalizer{from: " ", to: spaceMark}
@@ -172,17 +172,6 @@ func spDefaults(t *Tokenizer, ids map[string]int32) {
 			t.named[role] = id
 		}
 	}
-}
-
-// cutsAtSpaces reports whether no piece has anything before a space mark, so that no merge ever crosses the place before one.
-func cutsAtSpaces(lookup map[string]int32) bool {
-	for piece := range lookup {
-		rest := strings.TrimLeft(piece, spaceMark)
-		if strings.Contains(rest, spaceMark) {
-			return false
-		}
-	}
-	return true
 }
 
 // splitters compiles the patterns of a preset.

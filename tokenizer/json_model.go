@@ -137,7 +137,6 @@ func (r *jsonReader) bpe(j *modelJSON) error {
 	}
 	m.merges = newPairTable(len(t.lookup))
 	var left, right []byte
-	crosses := false
 	err := scanMerges(j.merges, func(n int, l, rt string) error {
 		if t.byteLevel {
 			var ok1, ok2 bool
@@ -148,14 +147,12 @@ func (r *jsonReader) bpe(j *modelJSON) error {
 			}
 			return r.mergeBytes(m, n, left, right)
 		}
-		crosses = crosses || strings.HasPrefix(rt, spaceMark) && strings.Trim(l, spaceMark) != ""
 		return r.merge(m, n, l, rt)
 	})
 	if err != nil {
 		return fmt.Errorf("merges: %w", err)
 	}
-	_, marked := t.lookup[spaceMark]
-	m.cutSpaces = !t.byteLevel && !crosses && m.prefix == "" && m.suffix == "" && !m.ignore && (marked || !m.fuseUnk)
+	m.cutFurther()
 	t.model = m
 	return nil
 }

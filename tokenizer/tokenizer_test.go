@@ -271,3 +271,25 @@ func TestPresets(t *testing.T) {
 		}
 	}
 }
+
+// TestCutsChangeNothing holds encoding in parts against encoding whole words.
+func TestCutsChangeNothing(t *testing.T) {
+	tried := 0
+	for _, name := range smallNames(t) {
+		tok := small(t, name)
+		m, ok := tok.model.(*bpe)
+		if !ok || m.inside == nil {
+			continue
+		}
+		tried++
+		whole := &bpe{lookup: m.lookup, merges: m.merges, ranks: m.ranks, bytes: m.bytes, fallback: m.fallback, unk: m.unk, fuseUnk: m.fuseUnk, known: make([]uint32, len(m.known))}
+		for _, row := range readGolden(t, filepath.Join("testdata", "small", name+".golden.jsonl.gz")) {
+			if got, want := m.encode(row.Text, &scratch{}, nil), whole.encode(row.Text, &scratch{}, nil); !slices.Equal(got, want) {
+				t.Errorf("%s: %q: in parts %v, whole %v", name, row.Text, got, want)
+			}
+		}
+	}
+	if tried < 3 {
+		t.Errorf("%d vocabularies are cut", tried)
+	}
+}

