@@ -26,14 +26,16 @@ func KindOf(t quant.Type) Kind {
 	return Float
 }
 
-// A record holds 32 activations of kind Int8: x ≈ scale·code.
+// A record holds 32 activations of kind Int8, x ≈ scale·code, in a cache line.
 //
 //	 0  int8   code[32]     round to nearest even of x·(127/max|x|)
 //	32  float  scale        max|x|/127
 //	36  float  scale·Σcode
 //	40  int16  sums of codes 0 to 15 whose index mod 4 is {0, 1}, then {2, 3}
 //	44  int16  the same of codes 16 to 31
-const recordBytes = 48
+//	48  int32  −128·Σcode of the block, of codes 0 to 15, of codes 16 to 31
+//	60  int16  Σcode of codes 0 to 15, of codes 16 to 31
+const recordBytes = 64
 
 // spareRows is the number of rows after the last that a kernel may read.
 const spareRows = 7
@@ -145,6 +147,11 @@ func prepareBlockGo(dst *[recordBytes]byte, x *[granule]float32) {
 	for i := range 4 {
 		binary.LittleEndian.PutUint16(dst[40+2*i:], uint16(sums[i/2][i%2]))
 	}
+	binary.LittleEndian.PutUint32(dst[48:], uint32(-128*total))
+	for h, s := range sums {
+		binary.LittleEndian.PutUint32(dst[52+4*h:], uint32(-128*(s[0]+s[1])))
+		binary.LittleEndian.PutUint16(dst[60+2*h:], uint16(s[0]+s[1]))
+	}
 }
 
 // leastTop is the least maximum of a block that is not taken for zero: below
@@ -172,5 +179,5 @@ func record(row []byte, b int) (codes *[granule]int8, scale, scaledSum float32, 
 	return (*[granule]int8)(unsafe.Pointer(r)),
 		math.Float32frombits(binary.LittleEndian.Uint32(r[32:])),
 		math.Float32frombits(binary.LittleEndian.Uint32(r[36:])),
-		[2]int32{s(40) + s(42), s(44) + s(46)}
+		[2]int32{s(60), s(62)}
 }

@@ -290,6 +290,8 @@ func element(op string, old, b, c []byte, lane, imm int) uint32 {
 		return pair(s16(y)-s16(x), s16(y[2:])-s16(x[2:]))
 	case "VPMULLW":
 		return pair(s16(x)*s16(y), s16(x[2:])*s16(y[2:]))
+	case "VPADDB":
+		return u32(x)&0x7f7f7f7f + u32(y)&0x7f7f7f7f ^ (u32(x)^u32(y))&0x80808080
 	case "VPMAXSD":
 		return uint32(max(int32(u32(x)), int32(u32(y))))
 	case "VCVTDQ2PS":

@@ -38,7 +38,7 @@ func (w *Matrix) addBlockGo(acc *[panelRows]float32, row []byte, i int, u *wideB
 			acc[r] += float32(u.min[r] * sum)
 		case classSub, classSubMin:
 			if w.form.class == classSubMin {
-				msum := halves[0]*int32(u.submin[0][r][0]) + halves[1]*int32(u.submin[1][r][0])
+				msum := halves[0]*int32(u.submin[r][0]) + halves[1]*int32(u.submin[r][1])
 				acc[r] -= float32(float32(u.min[r]*sx) * float32(msum))
 			}
 			isum := h0*int32(u.sub[0][r][0]) + h1*int32(u.sub[1][r][0])

@@ -17,7 +17,7 @@ func avx512Q40x4(args *byte)
 func avx512UnpackQ40(args *byte)
 
 //go:noescape
-func avx512WideOffset8(args *byte)
+func avx512WideOffset(args *byte)
 
 //go:noescape
 func avx512Q50x1(args *byte)
@@ -32,9 +32,6 @@ func avx512Q50x4(args *byte)
 func avx512UnpackQ50(args *byte)
 
 //go:noescape
-func avx512WideOffset16(args *byte)
-
-//go:noescape
 func avx512Q80x1(args *byte)
 
 //go:noescape
@@ -45,9 +42,6 @@ func avx512Q80x4(args *byte)
 
 //go:noescape
 func avx512UnpackQ80(args *byte)
-
-//go:noescape
-func avx512WideOffset128(args *byte)
 
 //go:noescape
 func avx512IQ4NLx1(args *byte)
@@ -84,9 +78,6 @@ func avx512MXFP4x4(args *byte)
 
 //go:noescape
 func avx512UnpackMXFP4(args *byte)
-
-//go:noescape
-func avx512WideOffset12(args *byte)
 
 //go:noescape
 func avx512Q41x1(args *byte)
@@ -152,7 +143,7 @@ func avx512Q3Kx4(args *byte)
 func avx512UnpackQ3K(args *byte)
 
 //go:noescape
-func avx512WideSub4(args *byte)
+func avx512WideSub(args *byte)
 
 //go:noescape
 func avx512Q6Kx1(args *byte)
@@ -165,9 +156,6 @@ func avx512Q6Kx4(args *byte)
 
 //go:noescape
 func avx512UnpackQ6K(args *byte)
-
-//go:noescape
-func avx512WideSub32(args *byte)
 
 //go:noescape
 func avx512Q2Kx1(args *byte)

@@ -68,7 +68,7 @@ func (w testMatrix) modelBlock(acc float32, u *wideBlock, row []byte, b, r int) 
 	sum, low := int32(0), int32(0)
 	for i := range h {
 		sum += h[i] * int32(u.sub[i][r][0])
-		low += halves[i] * int32(u.submin[i][r][0])
+		low += halves[i] * int32(u.submin[r][i])
 	}
 	if w.form.class == classSubMin {
 		acc = fma32(-(u.min[r] * sx), float32(low), acc)

@@ -15,6 +15,7 @@ type args struct{}
 func setOf(sys.Tier, quant.Type) *kernelSet { return nil }
 
 func (*kernelSet) panels(w *Matrix, dst []float32, stride int, a *Acts, from, to, p, end int, s *Scratch) {
+	_ = s.args
 	panic("gemm: no assembly in this build")
 }
 

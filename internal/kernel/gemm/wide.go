@@ -20,7 +20,7 @@ type wideBlock struct {
 	scale  [panelRows]float32     // the d of classSub and classSubMin
 	min    [panelRows]float32     // added minimum; the dmin of classSubMin
 	sub    [2][panelRows][2]int16 // integer scale of a half, twice
-	submin [2][panelRows][2]int16 // integer minimum of a half, twice
+	submin [panelRows][2]int16    // integer minima of both halves
 }
 
 // Scratch is the working memory of one thread. It must not be shared by
@@ -161,7 +161,7 @@ func (w *Matrix) unpackScales(out *wideBlock, pl *[4][]byte, b int) {
 			}
 			for h := range 2 {
 				sc, mn := subScale(w.form.scale, src[16*h+halfPlace(r)])
-				out.sub[h][r], out.submin[h][r] = [2]int16{sc, sc}, [2]int16{mn, mn}
+				out.sub[h][r], out.submin[r][h] = [2]int16{sc, sc}, mn
 			}
 		}
 	}

@@ -74,7 +74,8 @@ var patterns = map[string]uint32{
 	"mask0f": 0x0f0f0f0f, "mask10": 0x10101010, "mask30": 0x30303030, "mask03": 0x03030303, "mask04": 0x04040404,
 	"nibbleWords": 0x000f000f, "nibbles32": 0x0000000f, "high16": 0xffff0000, "one32": 1,
 	"words12": 12 | 12<<16,
-	"minus4":  0xfffcfffc, "minus8": 0xfff8fff8, "minus12": 0xfff4fff4, "minus16": 0xfff0fff0,
+	"bytes96": 0x60606060, "bytes112": 0x70707070, "bytes116": 0x74747474, "bytes120": 0x78787878, "bytes124": 0x7c7c7c7c,
+	"minus4": 0xfffcfffc, "minus8": 0xfff8fff8, "minus12": 0xfff4fff4, "minus16": 0xfff0fff0,
 	"minus32": 0xffe0ffe0, "minus128": 0xff80ff80,
 	"sign32": 0x80000000, "abs": 0x7fffffff, "belowInf": 0x7f7fffff, "f127": 0x42fe0000, "leastTop": 0x03aa2425,
 }

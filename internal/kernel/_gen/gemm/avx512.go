@@ -40,17 +40,9 @@ func avx512Kernels(ctx *build.Context) {
 }
 
 // zWideName is the name of the kernel for unpacked slices: all codes are
-// unsigned here, and sums never leave 32 bits.
+// unsigned, have an offset of 128 if any, and their sums never leave 32 bits.
 func (f form) zWideName() string {
-	switch f.class {
-	case classMin:
-		return "WideMin"
-	case classSub:
-		return fmt.Sprintf("WideSub%d", f.offset)
-	case classSubMin:
-		return "WideSubMin"
-	}
-	return fmt.Sprintf("WideOffset%d", f.offset)
+	return map[class]string{classOffset: "WideOffset", classMin: "WideMin", classSub: "WideSub", classSubMin: "WideSubMin"}[f.class]
 }
 
 // zKernel emits one AVX-512 kernel of an integer class; compare intKernel.
@@ -130,11 +122,11 @@ func (c *asm) hold512(names ...string) {
 }
 
 func (k *zKernel) holdConstants() {
-	if k.offset > 0 {
-		k.hold512(k.minusOffset())
-	}
 	if k.wide {
 		return
+	}
+	if k.offset > 0 {
+		k.hold512(k.minusOffset())
 	}
 	switch k.bits[0] {
 	case 8:
@@ -297,14 +289,23 @@ func (k *zKernel) halves() int {
 	return 1
 }
 
-// dots sums the products of a block in 32 bits, starting at −offset·Σx.
+// dots sums the products of a block in 32 bits, starting at −offset·Σx. For
+// slices, whose offset is 128, that is in the record.
 func (k *zKernel) dots(code func(g int) reg.VecVirtual) {
 	for m := range k.m {
 		for half := range 2 {
-			if half < k.halves() {
+			switch {
+			case half < k.halves() && k.wide && k.offset > 0:
+				k.acc[m][half] = k.ZMM()
+				at := recBias
+				if k.halves() == 2 {
+					at += 4 + 4*half
+				}
+				k.VPBROADCASTD(k.rows.at(m, at), k.acc[m][half])
+			case half < k.halves():
 				k.acc[m][half] = k.zero()
 			}
-			if k.offset > 0 {
+			if k.offset > 0 && !k.wide {
 				k.VPDPWSSD_BCST(k.rows.at(m, recHalf+4*half), k.loaded[k.minusOffset()], k.acc[m][half%k.halves()])
 			}
 		}
@@ -325,12 +326,15 @@ func (k *zKernel) dots(code func(g int) reg.VecVirtual) {
 // finish turns the integer sums of a block to floats and adds them up. Sums of
 // halves times integer scales stay below 2²⁴, so floats compute them exactly.
 func (k *zKernel) finish(scale, low operand.Op) {
-	var sub, subMin [2]operand.Op
+	var sub [2]operand.Op
 	if k.class >= classSub {
 		sub = k.halfScales()
 	}
+	var subMin reg.VecVirtual
 	if k.class == classSubMin {
 		subMin = k.halfMins()
+	} else { // used by all rows; of the other class there are registers too few
+		scale, low = k.inRegister(scale), k.inRegister(low)
 	}
 	for m := range k.m {
 		if k.class == classSubMin {
@@ -358,14 +362,20 @@ func (k *zKernel) finish(scale, low operand.Op) {
 	}
 }
 
-// subtractMins takes dmin·scale·Σ_half m·Σx off the sum of a row.
-func (k *zKernel) subtractMins(m int, dmin operand.Op, low [2]operand.Op) {
-	t := k.zero()
-	for half := range 2 {
-		n := k.ZMM()
-		k.VMOVDQU32(low[half], n)
-		k.VPDPWSSD_BCST(k.rows.at(m, recHalf+4*half), n, t)
+// inRegister loads an operand that many instructions use; nil stays nil.
+func (k *zKernel) inRegister(v operand.Op) operand.Op {
+	if m, ok := v.(operand.Mem); ok {
+		r := k.ZMM()
+		k.VMOVUPS(m, r)
+		return r
 	}
+	return v
+}
+
+// subtractMins takes dmin·scale·Σ_half m·Σx off the sum of a row.
+func (k *zKernel) subtractMins(m int, dmin operand.Op, low reg.VecVirtual) {
+	t := k.zero()
+	k.VPDPWSSD_BCST(k.rows.at(m, recPair), low, t)
 	k.VCVTDQ2PS(t, t)
 	p := k.ZMM()
 	k.VBROADCASTSS(k.rows.at(m, recScale), p)

@@ -3,10 +3,12 @@ package main
 // The layout of package gemm (layout.go, acts.go, mul.go there).
 const (
 	unit        = 64
-	recordBytes = 48
+	recordBytes = 64
 	recScale    = 32
 	recSum      = 36
-	recHalf     = 40 // two dwords, one a half
+	recHalf     = 40 // pair sums: two dwords, one a half
+	recBias     = 48 // −128·Σ of the block, then of both halves
+	recPair     = 60 // Σ of both halves as words
 
 	argPlane     = 0
 	argActs      = 32
@@ -20,13 +22,13 @@ const (
 	argPanel     = 96
 
 	// A block of an unpacked slice.
-	sliceBytes  = 1408
+	sliceBytes  = 1344
 	sliceCodes  = 0    // [group][16][4] codes
 	sliceAbs    = 512  // magnitudes of signed codes
 	sliceScale  = 1024 // float [16]
 	sliceMin    = 1088 // float [16]
 	sliceSub    = 1152 // int16 [half][16][2]
-	sliceSubMin = 1280 // int16 [half][16][2]
+	sliceSubMin = 1280 // int16 [16][half]
 
 	workAcc   = 0    // [8 rows][16] float sums
 	workPart  = 512  // [8 rows][16] integer sums of half a block

@@ -358,17 +358,14 @@ func (k *intKernel) addMin(sum reg.VecVirtual, low operand.Op, xs reg.VecVirtual
 // subtractMins takes dmin·scale·Σ_half m·Σx off the sums, before the products of
 // the block: the minima are unpacked once for all rows.
 func (k *intKernel) subtractMins(dmin [2]operand.Op) {
-	low := [2][2]operand.Op{k.halfMins(0), k.halfMins(1)}
+	low := k.halfMins()
 	for m := range k.m {
-		sx, x0, x1 := k.YMM(), k.YMM(), k.YMM()
+		sx, x := k.YMM(), k.YMM()
 		k.VBROADCASTSS(k.rows.at(m, recScale), sx)
-		k.VPBROADCASTD(k.rows.at(m, recHalf), x0)
-		k.VPBROADCASTD(k.rows.at(m, recHalf+4), x1)
+		k.VPBROADCASTD(k.rows.at(m, recPair), x)
 		for h := range 2 {
-			t, u, p := k.YMM(), k.YMM(), k.YMM()
-			k.VPMADDWD(low[0][h], x0, t)
-			k.VPMADDWD(low[1][h], x1, u)
-			k.VPADDD(u, t, t)
+			t, p := k.YMM(), k.YMM()
+			k.VPMADDWD(low[h], x, t)
 			k.VCVTDQ2PS(t, t)
 			k.VMULPS(dmin[h], sx, p)
 			if k.m == 1 {

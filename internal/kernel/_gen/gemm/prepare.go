@@ -89,22 +89,34 @@ func (c *asm) quantise(x [4]reg.VecVirtual, inv, wild reg.VecVirtual) reg.VecVir
 	return x[0]
 }
 
-// recordSums stores the pair sums of both halves and scale·Σcode.
+// recordSums stores scale·Σcode and the sums of the record.
 func (c *asm) recordSums(codes, scale reg.VecVirtual, dst reg.GPVirtual) {
+	put := func(x reg.Register, at int) { c.VMOVD(x, operand.Mem{Base: dst, Disp: at}) }
 	s, t := c.YMM(), c.YMM()
 	c.VMOVDQU(c.mem("ones8"), s)
 	c.VPMADDUBSW(codes, s, s)
 	c.VPSHUFD(operand.Imm(0x4e), s, t)
 	c.VPADDW(t, s, s)
 	c.VPSHUFD(operand.Imm(0xb1), s, t)
-	c.VPADDW(t, s, s)
+	c.VPADDW(t, s, s) // every dword: the pair sums of its lane's half
 	high := c.XMM()
 	c.VEXTRACTI128(operand.Imm(1), s, high)
-	c.VMOVD(s.AsX(), operand.Mem{Base: dst, Disp: recHalf})
-	c.VMOVD(high, operand.Mem{Base: dst, Disp: recHalf + 4})
-	c.VPADDW(s.AsX(), high, high)
+	put(s.AsX(), recHalf)
+	put(high, recHalf+4)
+	b0, b1, total := c.XMM(), c.XMM(), c.XMM()
+	c.VPMADDWD(c.mem("minus128"), s.AsX(), b0)
+	c.VPMADDWD(c.mem("minus128"), high, b1)
+	c.VPADDD(b0, b1, total)
+	put(total, recBias)
+	put(b0, recBias+4)
+	put(b1, recBias+8)
+	c.VPMADDWD(c.mem("ones16"), s.AsX(), s.AsX())
 	c.VPMADDWD(c.mem("ones16"), high, high)
-	c.VCVTDQ2PS(high, high)
-	c.VMULSS(scale, high, high)
-	c.VMOVSS(high, operand.Mem{Base: dst, Disp: recSum})
+	c.VPADDD(s.AsX(), high, total)
+	c.VPSLLD(operand.Imm(16), high, high)
+	c.VPBLENDW(operand.Imm(0xaa), high, s.AsX(), high)
+	put(high, recPair)
+	c.VCVTDQ2PS(total, total)
+	c.VMULSS(scale, total, total)
+	c.VMOVSS(total, operand.Mem{Base: dst, Disp: recSum})
 }

@@ -185,16 +185,21 @@ func (k *intKernel) pairs(words reg.VecVirtual) [2]operand.Op {
 	return [2]operand.Op{lo, hi}
 }
 
-// halfMins gives the minima of a half as pairs of words, 8 rows each.
-func (k *intKernel) halfMins(half int) [2]operand.Op {
+// halfMins gives the minima of both halves side by side as words, 8 rows each.
+func (k *intKernel) halfMins() [2]reg.VecVirtual {
+	lo, hi := k.YMM(), k.YMM()
 	if k.wide {
-		lo, hi := k.YMM(), k.YMM()
-		k.VMOVDQU(operand.Mem{Base: k.slice, Disp: sliceSubMin + 64*half}, lo)
-		k.VMOVDQU(operand.Mem{Base: k.slice, Disp: sliceSubMin + 64*half + 32}, hi)
-		return [2]operand.Op{lo, hi}
+		k.VMOVDQU(operand.Mem{Base: k.slice, Disp: sliceSubMin}, lo)
+		k.VMOVDQU(operand.Mem{Base: k.slice, Disp: sliceSubMin + 32}, hi)
+		return [2]reg.VecVirtual{lo, hi}
 	}
-	words := k.YMM()
-	k.VPMOVZXBW(operand.Mem{Base: k.plane[2], Disp: 16 * half}, words)
-	k.VPSRLW(operand.Imm(4), words, words)
-	return k.pairs(words)
+	var words [2]reg.VecVirtual
+	for half := range words {
+		words[half] = k.YMM()
+		k.VPMOVZXBW(operand.Mem{Base: k.plane[2], Disp: 16 * half}, words[half])
+		k.VPSRLW(operand.Imm(4), words[half], words[half])
+	}
+	k.VPUNPCKLWD(words[1], words[0], lo)
+	k.VPUNPCKHWD(words[1], words[0], hi)
+	return [2]reg.VecVirtual{lo, hi}
 }

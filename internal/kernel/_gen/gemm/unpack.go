@@ -46,11 +46,10 @@ func (k *intKernel) unpackScales() {
 		for h, s := range k.halfScales(half) {
 			k.VMOVDQU(s, operand.Mem{Base: k.slice, Disp: sliceSub + 64*half + 32*h})
 		}
-		if k.class != classSubMin {
-			continue
-		}
-		for h, s := range k.halfMins(half) {
-			k.VMOVDQU(s, operand.Mem{Base: k.slice, Disp: sliceSubMin + 64*half + 32*h})
+	}
+	if k.class == classSubMin {
+		for h, s := range k.halfMins() {
+			k.VMOVDQU(s, operand.Mem{Base: k.slice, Disp: sliceSubMin + 32*h})
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"fmt"
+
 	"github.com/mmcloughlin/avo/operand"
 	"github.com/mmcloughlin/avo/reg"
 )
@@ -120,22 +122,29 @@ func (k *zKernel) halfScales() (s [2]operand.Op) {
 	return s
 }
 
-// halfMins gives the minima of both halves as pairs of words.
-func (k *zKernel) halfMins() (s [2]operand.Op) {
-	for half := range 2 {
-		if k.wide {
-			s[half] = operand.Mem{Base: k.slice, Disp: sliceSubMin + 64*half}
-			continue
-		}
-		t, high := k.ZMM(), k.ZMM()
-		k.VPMOVZXBD(operand.Mem{Base: k.plane[2], Disp: 16 * half}, t)
-		k.VPSRLD(operand.Imm(4), t, t)
-		k.VPERMD(t, k.loaded["halfOrder"], t)
-		k.VPSLLD(operand.Imm(16), t, high)
-		k.VPORD(high, t, t)
-		s[half] = t
+// halfMins gives the minima of both halves side by side as words.
+func (k *zKernel) halfMins() reg.VecVirtual {
+	t, high := k.ZMM(), k.ZMM()
+	if k.wide {
+		k.VMOVDQU32(operand.Mem{Base: k.slice, Disp: sliceSubMin}, t)
+		return t
 	}
-	return s
+	k.VPMOVZXBD(operand.Mem{Base: k.plane[2]}, t)
+	k.VPMOVZXBD(operand.Mem{Base: k.plane[2], Disp: 16}, high)
+	k.VPSRLD(operand.Imm(4), t, t)
+	k.VPSRLD(operand.Imm(4), high, high)
+	k.VPSLLD(operand.Imm(16), high, high)
+	k.VPORD(high, t, t)
+	k.VPERMD(t, k.loaded["halfOrder"], t)
+	return t
+}
+
+// toOffset128 names the constant that raises the offset of codes to 128.
+func (k *zKernel) toOffset128() string {
+	if k.offset == 0 || k.offset == 128 {
+		return ""
+	}
+	return fmt.Sprintf("bytes%d", 128-k.offset)
 }
 
 // emitUnpack writes the kernel that unpacks n blocks of a panel to the slice.
@@ -149,7 +158,11 @@ func (k *zKernel) emitUnpack(name string) {
 	k.eachBlock(args, func() {
 		k.prefetch()
 		for g := range 8 {
-			k.VMOVDQU32(k.packedCode(g), operand.Mem{Base: k.slice, Disp: sliceCodes + g*unit})
+			w := k.packedCode(g)
+			if shift := k.toOffset128(); shift != "" {
+				k.VPADDB(k.mem(shift), w, w)
+			}
+			k.VMOVDQU32(w, operand.Mem{Base: k.slice, Disp: sliceCodes + g*unit})
 		}
 		scale, low := k.packedScales()
 		k.VMOVUPS(scale, operand.Mem{Base: k.slice, Disp: sliceScale})
@@ -165,9 +178,7 @@ func (k *zKernel) emitUnpack(name string) {
 			}
 		}
 		if k.class == classSubMin {
-			for half, s := range k.halfMins() {
-				k.VMOVDQU32(s, operand.Mem{Base: k.slice, Disp: sliceSubMin + 64*half})
-			}
+			k.VMOVDQU32(k.halfMins(), operand.Mem{Base: k.slice, Disp: sliceSubMin})
 		}
 		k.advancePlanes()
 		k.advance(k.slice, sliceBytes)
