@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log"
@@ -23,6 +24,7 @@ func serveCommand() *cobra.Command {
 	var port int
 	var aliases []string
 	var quiet bool
+	var grace time.Duration
 	c := &cobra.Command{
 		Use:   "serve [MODEL]",
 		Short: "Serve a model over OpenAI's API",
@@ -35,6 +37,7 @@ demo model is served.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
+			context.AfterFunc(ctx, stop) // a second signal ends at once
 			o, err := f.options()
 			if err != nil {
 				return err
@@ -62,10 +65,12 @@ demo model is served.`,
 				so.Log = log.New(os.Stderr, "", log.LstdFlags)
 			}
 			v := server.New(s, so)
-			srv := &http.Server{Handler: v, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute}
 			m := s.Model
+			for _, n := range s.Notes {
+				notice(n)
+			}
 			notice(fmt.Sprintf("serving %s at http://%s/v1 (context %d tokens, %s for keys and values)", so.Name, l.Addr(), m.Limits.Tokens, model.Bytes(m.KVBytes)))
-			err = server.Serve(ctx, srv, func() error { return srv.Serve(l) }, v, 30*time.Second)
+			err = v.Serve(ctx, l, grace)
 			if errors.Is(err, http.ErrServerClosed) {
 				err = nil
 			}
@@ -78,6 +83,7 @@ demo model is served.`,
 	c.Flags().StringVar(&name, "name", "", "name of the model in the API (default: as it was given, or the file's)")
 	c.Flags().StringSliceVar(&aliases, "alias", nil, "further names for the model")
 	c.Flags().StringVar(&origins, "origins", "", `web pages that may call, such as https://example.org or "*" (default: those of this machine)`)
+	c.Flags().DurationVar(&grace, "grace", 30*time.Second, "time that requests under way have to finish after a signal to end")
 	c.Flags().BoolVar(&quiet, "quiet", false, "do not log requests")
 	return c
 }

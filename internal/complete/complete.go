@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/inferflow/inferflow/chat"
@@ -45,7 +46,11 @@ func New(m *model.Model, queue int) (*Service, error) {
 	}
 	s := &Service{Model: m, Tok: m.Tokenizer, Created: time.Now()}
 	if m.Template != "" {
-		t, err := chat.Parse(m.Template, chat.Options{})
+		var o chat.Options
+		if !strings.Contains(m.Template, "developer") {
+			o.DeveloperRole = "system" // a newer name of the same role
+		}
+		t, err := chat.Parse(m.Template, o)
 		if err != nil {
 			return nil, fmt.Errorf("complete: %s: chat template: %w", m.Path, err)
 		}

@@ -1,11 +1,11 @@
 package server
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strings"
 
@@ -52,7 +52,12 @@ func toAPI(err error) *apiError {
 		e = &apiError{Status: http.StatusTooManyRequests, Message: err.Error(), Code: "queue_full"}
 	case errors.Is(err, engine.ErrClosed):
 		e = &apiError{Status: http.StatusServiceUnavailable, Message: "the server is shutting down"}
-	case errors.Is(err, engine.ErrRequest), errors.Is(err, sample.ErrParams), errors.Is(err, complete.ErrTemplate), errors.Is(err, complete.ErrNoTemplate):
+	case errors.Is(err, sample.ErrParams):
+		param, message := paramOf(err)
+		e = &apiError{Status: http.StatusBadRequest, Message: message, Param: param}
+	case errors.Is(err, complete.ErrTemplate):
+		e = &apiError{Status: http.StatusBadRequest, Message: err.Error(), Param: "messages"}
+	case errors.Is(err, engine.ErrRequest), errors.Is(err, complete.ErrNoTemplate):
 		e = &apiError{Status: http.StatusBadRequest, Message: err.Error()}
 	case errors.Is(err, context.Canceled):
 		e = &apiError{Status: 499, Message: "the client went away"}
@@ -68,46 +73,41 @@ func toAPI(err error) *apiError {
 	return e
 }
 
+// paramOf finds the words of a sampling error and the field that they begin with.
+func paramOf(err error) (param, message string) {
+	_, message, _ = strings.Cut(err.Error(), sample.ErrParams.Error()+": ")
+	if end := strings.IndexAny(message, " :"); end > 0 {
+		param = message[:end]
+	}
+	return param, message
+}
+
 func writeError(w http.ResponseWriter, err error) {
 	e := toAPI(err)
 	if e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
+	} else if e.Status >= 500 {
+		w.Header().Set("X-Should-Retry", "false") // the same request fails again
 	}
 	writeJSON(w, e.Status, map[string]any{"error": e})
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {
-	b, err := json.Marshal(v)
+	b, err := encode(v)
 	if err != nil {
 		status, b = http.StatusInternalServerError, []byte(`{"error":{"message":"the answer could not be encoded","type":"server_error","param":null,"code":null}}`)
 	}
 	w.Header().Set("Content-Type", "application/json; charset=utf-8")
 	w.WriteHeader(status)
-	_, _ = w.Write(append(b, '\n'))
+	_, _ = w.Write(b)
 }
 
-// readJSON decodes a request's body into v.
-func readJSON(r *http.Request, v any) error {
-	d := json.NewDecoder(r.Body)
-	if err := d.Decode(v); err != nil {
-		var large *http.MaxBytesError
-		var typ *json.UnmarshalTypeError
-		switch {
-		case errors.As(err, &large):
-			return err
-		case errors.Is(err, io.EOF):
-			return badRequest("", "the request has no body; a JSON object is expected")
-		case errors.As(err, &typ):
-			return badRequest(typ.Field, "%s: a JSON %s is not expected here", typ.Field, typ.Value)
-		}
-		var e *apiError
-		if errors.As(err, &e) {
-			return e
-		}
-		return badRequest("", "the body is not valid JSON: %s", strings.TrimPrefix(err.Error(), "json: "))
-	}
-	if _, err := d.Token(); !errors.Is(err, io.EOF) {
-		return badRequest("", "the body goes on after its JSON value")
-	}
-	return nil
+// encode is JSON in one line, with the line's end. It is never part of HTML, so
+// "<" may stand as it is.
+func encode(v any) ([]byte, error) {
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false)
+	err := e.Encode(v)
+	return b.Bytes(), err
 }

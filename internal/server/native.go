@@ -15,6 +15,11 @@ func (v *Server) health(w http.ResponseWriter, r *http.Request) error {
 	return nil
 }
 
+func (v *Server) alive(w http.ResponseWriter, r *http.Request) error {
+	writeJSON(w, http.StatusOK, map[string]any{"status": "ok"})
+	return nil
+}
+
 func (v *Server) about(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "text/plain; charset=utf-8")
 	_, err := fmt.Fprintf(w, "Inferflow %s serves %s.\nOpenAI's API is at /v1, gauges are at /metrics.\n", v.o.Version, v.o.Name)
@@ -27,7 +32,7 @@ func (v *Server) tokenize(w http.ResponseWriter, r *http.Request) error {
 		AddSpecial bool    `json:"add_special"`
 		Parse      *bool   `json:"parse_special"`
 	}
-	if err := readJSON(r, &q); err != nil {
+	if err := v.readJSON(w, r, &q); err != nil {
 		return err
 	}
 	if q.Content == nil {
@@ -45,8 +50,13 @@ func (v *Server) detokenize(w http.ResponseWriter, r *http.Request) error {
 	var q struct {
 		Tokens []int32 `json:"tokens"`
 	}
-	if err := readJSON(r, &q); err != nil {
+	if err := v.readJSON(w, r, &q); err != nil {
 		return err
+	}
+	for i, id := range q.Tokens {
+		if id < 0 || int(id) >= v.s.Tok.Size() {
+			return badRequest("tokens", "tokens: id %d at %d is not a token; ids go from 0 to %d", id, i, v.s.Tok.Size()-1)
+		}
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"content": v.s.Tok.Decode(q.Tokens, false)})
 	return nil

@@ -24,17 +24,57 @@ type common struct {
 	MinP              *float64            `json:"min_p"`
 	TypicalP          *float64            `json:"typical_p"`
 	RepetitionPenalty *float64            `json:"repetition_penalty"`
+	RepeatPenalty     *float64            `json:"repeat_penalty"` // another name of the same
 	PresencePenalty   *float64            `json:"presence_penalty"`
 	FrequencyPenalty  *float64            `json:"frequency_penalty"`
 	LogitBias         map[string]*float64 `json:"logit_bias"`
 	Seed              *int64              `json:"seed"`
 	IgnoreEOS         bool                `json:"ignore_eos"`
 	StopTokenIDs      []int32             `json:"stop_token_ids"`
+	IncludeStop       bool                `json:"include_stop_str_in_output"`
+	SkipSpecial       *bool               `json:"skip_special_tokens"`
+	refused
+}
+
+// refused are fields that change what an answer is and are not served: a
+// client that sends one must be told.
+type refused struct {
+	Grammar        json.RawMessage `json:"grammar"`
+	JSONSchema     json.RawMessage `json:"json_schema"`
+	GuidedJSON     json.RawMessage `json:"guided_json"`
+	GuidedRegex    json.RawMessage `json:"guided_regex"`
+	GuidedChoice   json.RawMessage `json:"guided_choice"`
+	GuidedGrammar  json.RawMessage `json:"guided_grammar"`
+	Structured     json.RawMessage `json:"structured_outputs"`
+	Functions      json.RawMessage `json:"functions"`
+	Audio          json.RawMessage `json:"audio"`
+	WebSearch      json.RawMessage `json:"web_search_options"`
+	UseBeamSearch  json.RawMessage `json:"use_beam_search"`
+	PromptLogprobs json.RawMessage `json:"prompt_logprobs"`
+	MinTokens      json.RawMessage `json:"min_tokens"`
+}
+
+func (f *refused) check() error {
+	for _, x := range []struct {
+		name string
+		raw  json.RawMessage
+	}{{"grammar", f.Grammar}, {"json_schema", f.JSONSchema}, {"guided_json", f.GuidedJSON}, {"guided_regex", f.GuidedRegex},
+		{"guided_choice", f.GuidedChoice}, {"guided_grammar", f.GuidedGrammar}, {"structured_outputs", f.Structured}, {"functions", f.Functions},
+		{"audio", f.Audio}, {"web_search_options", f.WebSearch}, {"use_beam_search", f.UseBeamSearch}, {"prompt_logprobs", f.PromptLogprobs}, {"min_tokens", f.MinTokens}} {
+		switch string(x.raw) {
+		case "", "null", "false", "0", `""`, "[]", "{}":
+		default:
+			return badRequest(x.name, "%s is not served; leave it out", x.name)
+		}
+	}
+	return nil
 }
 
 type streamOptions struct {
 	IncludeUsage bool `json:"include_usage"`
 }
+
+func (c *common) wantsUsage() bool { return c.StreamOptions != nil && c.StreamOptions.IncludeUsage }
 
 // stopList is a string or a list of strings.
 type stopList []string
@@ -61,15 +101,19 @@ func (s *stopList) UnmarshalJSON(b []byte) error {
 const maxChoices = 128
 
 // params merges the request over the model's defaults and checks it.
-func (v *Server) params(c *common, maxTokens *int) (p complete.Params, err error) {
+func (v *Server) params(c *common, maxTokens *int, maxName string) (p complete.Params, err error) {
 	if err := v.known(c.Model); err != nil {
+		return p, err
+	}
+	if err := c.refused.check(); err != nil {
 		return p, err
 	}
 	s := v.s.Defaults()
 	for _, f := range []struct {
 		dst, src *float64
 	}{{&s.Temperature, c.Temperature}, {&s.TopP, c.TopP}, {&s.MinP, c.MinP}, {&s.TypicalP, c.TypicalP},
-		{&s.RepetitionPenalty, c.RepetitionPenalty}, {&s.PresencePenalty, c.PresencePenalty}, {&s.FrequencyPenalty, c.FrequencyPenalty}} {
+		{&s.RepetitionPenalty, c.RepeatPenalty}, {&s.RepetitionPenalty, c.RepetitionPenalty},
+		{&s.PresencePenalty, c.PresencePenalty}, {&s.FrequencyPenalty, c.FrequencyPenalty}} {
 		if f.src != nil {
 			*f.dst = *f.src
 		}
@@ -84,7 +128,8 @@ func (v *Server) params(c *common, maxTokens *int) (p complete.Params, err error
 	if s.LogitBias, err = biasOf(c.LogitBias, v.s.Model.Vocab()); err != nil {
 		return p, err
 	}
-	p = complete.Params{Sample: s, Stop: c.Stop, N: 1, IgnoreEnd: c.IgnoreEOS, StopTokens: c.StopTokenIDs}
+	p = complete.Params{Sample: s, Stop: c.Stop, N: 1, IgnoreEnd: c.IgnoreEOS, StopTokens: c.StopTokenIDs, IncludeStop: c.IncludeStop,
+		ShowSpecial: c.SkipSpecial != nil && !*c.SkipSpecial}
 	if c.N != nil {
 		if p.N = *c.N; p.N < 1 || p.N > maxChoices {
 			return p, badRequest("n", "n: %d is outside 1 to %d", p.N, maxChoices)
@@ -92,7 +137,7 @@ func (v *Server) params(c *common, maxTokens *int) (p complete.Params, err error
 	}
 	if maxTokens != nil {
 		if p.Max = *maxTokens; p.Max < 1 {
-			return p, badRequest("max_tokens", "max_tokens: %d is less than 1", p.Max)
+			return p, badRequest(maxName, "%s: %d is less than 1", maxName, p.Max)
 		}
 	}
 	if err := s.Validate(); err != nil {
@@ -140,100 +185,13 @@ func (v *Server) known(name string) error {
 }
 
 // fits refuses a prompt that leaves no room for an answer.
-func (v *Server) fits(ids []int32) error {
+func (v *Server) fits(ids []int32, param string) error {
 	if limit := v.s.Model.Limits.Tokens; len(ids) >= limit {
-		return &apiError{Status: http.StatusBadRequest, Code: "context_length_exceeded", Param: "messages",
+		return &apiError{Status: http.StatusBadRequest, Code: "context_length_exceeded", Param: param,
 			Message: "the prompt has " + strconv.Itoa(len(ids)) + " tokens; the context holds " + strconv.Itoa(limit) + " with the answer"}
 	}
 	if len(ids) == 0 {
-		return badRequest("prompt", "the prompt is empty, and this model begins no text by itself")
+		return badRequest(param, "the prompt is empty, and this model begins no text by itself")
 	}
 	return nil
-}
-
-// usage counts tokens.
-type usage struct {
-	Prompt     int         `json:"prompt_tokens"`
-	Completion int         `json:"completion_tokens"`
-	Total      int         `json:"total_tokens"`
-	Details    promptUsage `json:"prompt_tokens_details"`
-}
-
-type promptUsage struct {
-	Cached int `json:"cached_tokens"`
-}
-
-func usageOf(prompt, answer int) *usage {
-	return &usage{Prompt: prompt, Completion: answer, Total: prompt + answer}
-}
-
-type modelInfo struct {
-	ID      string `json:"id"`
-	Object  string `json:"object"`
-	Created int64  `json:"created"`
-	OwnedBy string `json:"owned_by"`
-	Context int    `json:"max_model_len"`
-}
-
-func (v *Server) info(id string) modelInfo {
-	return modelInfo{id, "model", v.s.Created.Unix(), "inferflow", v.s.Model.Limits.Tokens}
-}
-
-func (v *Server) models(w http.ResponseWriter, r *http.Request) error {
-	list := []modelInfo{v.info(v.o.Name)}
-	for _, a := range v.o.Aliases {
-		list = append(list, v.info(a))
-	}
-	writeJSON(w, http.StatusOK, map[string]any{"object": "list", "data": list})
-	return nil
-}
-
-func (v *Server) model(w http.ResponseWriter, r *http.Request) error {
-	id := r.PathValue("id")
-	if err := v.known(id); err != nil {
-		return err
-	}
-	writeJSON(w, http.StatusOK, v.info(id))
-	return nil
-}
-
-// newID makes the id of an answer.
-func (v *Server) newID(prefix string) string {
-	return prefix + strconv.FormatInt(v.born.UnixNano(), 36) + "-" + strconv.FormatUint(v.ids.Add(1), 36)
-}
-
-func (v *Server) fingerprint() string { return "inferflow-" + v.o.Version }
-
-// logprob is one token with its log-probability, as chat gives it.
-type logprob struct {
-	Token   string    `json:"token"`
-	Logprob float64   `json:"logprob"`
-	Bytes   []int     `json:"bytes"`
-	Top     []logprob `json:"top_logprobs,omitempty"`
-}
-
-func (v *Server) logprob(id int32, lp float32) logprob {
-	raw := v.s.Tok.TokenBytes(id)
-	b := make([]int, len(raw))
-	for i, x := range raw {
-		b[i] = int(x)
-	}
-	return logprob{Token: string(raw), Logprob: finite(lp), Bytes: b}
-}
-
-// finite keeps JSON valid: a probability of 0 has no finite logarithm.
-func finite(x float32) float64 {
-	if math.IsInf(float64(x), -1) || math.IsNaN(float64(x)) {
-		return -9999
-	}
-	return float64(x)
-}
-
-func (v *Server) logprobOf(c complete.Chunk, top int) logprob {
-	l := v.logprob(c.ID, c.Logprob)
-	l.Top = []logprob{}
-	for _, t := range c.Top[:min(top, len(c.Top))] {
-		l.Top = append(l.Top, v.logprob(t.ID, t.Logprob))
-	}
-	return l
 }

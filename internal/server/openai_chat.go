@@ -1,7 +1,6 @@
 package server
 
 import (
-	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -11,6 +10,7 @@ import (
 
 	"github.com/inferflow/inferflow/chat"
 	"github.com/inferflow/inferflow/internal/complete"
+	"github.com/inferflow/inferflow/internal/engine"
 )
 
 // chatRequest is the body of /v1/chat/completions.
@@ -26,6 +26,10 @@ type chatRequest struct {
 		Type string `json:"type"`
 	} `json:"response_format"`
 	TemplateArgs map[string]any `json:"chat_template_kwargs"`
+	Effort       *string        `json:"reasoning_effort"`
+	Continue     *bool          `json:"continue_final_message"`
+	Generation   *bool          `json:"add_generation_prompt"`
+	Modalities   []string       `json:"modalities"`
 }
 
 var roles = map[string]bool{"system": true, "developer": true, "user": true, "assistant": true, "tool": true}
@@ -34,9 +38,9 @@ func (q *chatRequest) check() error {
 	if len(q.Messages) == 0 {
 		return badRequest("messages", "messages: at least one message is required")
 	}
-	for i, m := range q.Messages {
-		if !roles[m.Role] {
-			return badRequest("messages", "messages[%d].role: %q is not one of system, developer, user, assistant, tool", i, m.Role)
+	for i := range q.Messages {
+		if err := checkMessage(&q.Messages[i], i); err != nil {
+			return err
 		}
 	}
 	if q.ResponseFormat != nil && q.ResponseFormat.Type != "text" && q.ResponseFormat.Type != "" {
@@ -45,45 +49,93 @@ func (q *chatRequest) check() error {
 	if choice := strings.Trim(string(q.ToolChoice), `"`); len(q.Tools) > 0 && choice != "none" {
 		return badRequest("tools", "tools: calling tools is not served yet; leave them out or set tool_choice to none")
 	}
-	if q.TopLogprobs != nil && !q.Logprobs {
+	if q.TopLogprobs != nil && *q.TopLogprobs != 0 && !q.Logprobs {
 		return badRequest("top_logprobs", "top_logprobs is only possible with logprobs")
+	}
+	for _, m := range q.Modalities {
+		if m != "text" {
+			return badRequest("modalities", "modalities: %q is not served; only text is", m)
+		}
 	}
 	return nil
 }
 
-// prepare checks a request and encodes its prompt.
-func (v *Server) prepareChat(r *http.Request) (q chatRequest, p complete.Params, ids []int32, err error) {
-	if err = readJSON(r, &q); err != nil {
-		return
+// checkMessage checks message i and joins its parts to one text, which every
+// template takes.
+func checkMessage(m *chat.Message, i int) error {
+	if !roles[m.Role] {
+		return badRequest("messages", "messages[%d].role: %q is not one of system, developer, user, assistant, tool", i, m.Role)
+	}
+	if m.NoContent && m.Role != "assistant" {
+		return badRequest("messages", "messages[%d].content: a text or a list of parts is required", i)
+	}
+	if m.Parts == nil {
+		return nil
+	}
+	var texts []string
+	for k, p := range m.Parts {
+		if p.Type != "text" {
+			return badRequest("messages", "messages[%d].content[%d]: a part of type %q is not served; only text is", i, k, p.Type)
+		}
+		texts = append(texts, p.Text)
+	}
+	m.Content, m.Parts = strings.Join(texts, "\n"), nil
+	return nil
+}
+
+// input is what the template gets. A conversation that ends with words of the
+// assistant is continued inside that message.
+func (q *chatRequest) input() chat.Input {
+	last := q.Messages[len(q.Messages)-1]
+	in := chat.Input{Messages: q.Messages, ContinueFinal: last.Role == "assistant" && len(last.ToolCalls) == 0, Extra: q.TemplateArgs}
+	if q.Continue != nil {
+		in.ContinueFinal = *q.Continue
+	}
+	in.AddGenerationPrompt = !in.ContinueFinal
+	if q.Generation != nil && !in.ContinueFinal {
+		in.AddGenerationPrompt = *q.Generation
+	}
+	if _, ok := in.Extra["reasoning_effort"]; !ok && q.Effort != nil {
+		extra := map[string]any{"reasoning_effort": *q.Effort}
+		for k, v := range in.Extra {
+			extra[k] = v
+		}
+		in.Extra = extra
+	}
+	return in
+}
+
+// prepareChat checks a request and encodes its prompt.
+func (v *Server) prepareChat(q *chatRequest) (p complete.Params, ids []int32, err error) {
+	limit, name := q.MaxTokens, "max_tokens"
+	if q.MaxCompletion != nil {
+		limit, name = q.MaxCompletion, "max_completion_tokens"
+	}
+	if p, err = v.params(&q.common, limit, name); err != nil {
+		return p, nil, err
 	}
 	if err = q.check(); err != nil {
-		return
-	}
-	limit := q.MaxTokens
-	if q.MaxCompletion != nil {
-		limit = q.MaxCompletion
-	}
-	if p, err = v.params(&q.common, limit); err != nil {
-		return
+		return p, nil, err
 	}
 	p.Sample.Logprobs = q.Logprobs
 	if q.TopLogprobs != nil {
 		p.Sample.TopLogprobs = *q.TopLogprobs
 		if err = p.Sample.Validate(); err != nil {
-			return
+			return p, nil, err
 		}
 	}
-	last := q.Messages[len(q.Messages)-1]
-	in := chat.Input{Messages: q.Messages, AddGenerationPrompt: last.Role != "assistant", ContinueFinal: last.Role == "assistant" && last.Content != "", Extra: q.TemplateArgs}
-	if ids, err = v.s.Chat(in); err != nil {
-		return
+	if ids, err = v.s.Chat(q.input()); err != nil {
+		return p, nil, err
 	}
-	err = v.fits(ids)
-	return
+	return p, ids, v.fits(ids, "messages")
 }
 
 func (v *Server) chat(w http.ResponseWriter, r *http.Request) error {
-	q, p, ids, err := v.prepareChat(r)
+	var q chatRequest
+	if err := v.readJSON(w, r, &q); err != nil {
+		return err
+	}
+	p, ids, err := v.prepareChat(&q)
 	if err != nil {
 		return err
 	}
@@ -133,6 +185,9 @@ func (a *chatAnswer) top() int {
 	return *a.q.TopLogprobs
 }
 
+// spoken tells tokens of the answer from the one that ended it and says nothing.
+func spoken(c complete.Chunk) bool { return c.Finish != engine.FinishStop || c.Text != "" }
+
 // each reads a run to its end; f gets every chunk.
 func (v *Server) each(run *complete.Run, f func(complete.Chunk) error) (tokens int, err error) {
 	for {
@@ -162,10 +217,10 @@ func (a *chatAnswer) whole(w http.ResponseWriter, run *complete.Run, n int) erro
 	tokens, err := a.v.each(run, func(c complete.Chunk) error {
 		texts[c.Choice].WriteString(c.Text)
 		ch := &choices[c.Choice]
-		if a.q.Logprobs && c.Finish != "stop" {
-			if ch.Logprobs == nil {
-				ch.Logprobs = &chatLogprobs{}
-			}
+		if a.q.Logprobs && ch.Logprobs == nil {
+			ch.Logprobs = &chatLogprobs{Content: []logprob{}}
+		}
+		if a.q.Logprobs && spoken(c) {
 			ch.Logprobs.Content = append(ch.Logprobs.Content, a.v.logprobOf(c, a.top()))
 		}
 		if c.Last {
@@ -181,76 +236,5 @@ func (a *chatAnswer) whole(w http.ResponseWriter, run *complete.Run, n int) erro
 	}
 	writeJSON(w, http.StatusOK, map[string]any{"id": a.id, "object": "chat.completion", "created": a.created, "model": a.q.Model,
 		"choices": choices, "usage": usageOf(a.n, tokens), "system_fingerprint": a.v.fingerprint()})
-	return nil
-}
-
-type chatDelta struct {
-	Role    string  `json:"role,omitempty"`
-	Content *string `json:"content,omitempty"`
-}
-
-type chatPiece struct {
-	Index    int           `json:"index"`
-	Delta    chatDelta     `json:"delta"`
-	Logprobs *chatLogprobs `json:"logprobs"`
-	Finish   *string       `json:"finish_reason"`
-}
-
-type chatChunk struct {
-	ID          string      `json:"id"`
-	Object      string      `json:"object"`
-	Created     int64       `json:"created"`
-	Model       string      `json:"model"`
-	Fingerprint string      `json:"system_fingerprint"`
-	Choices     []chatPiece `json:"choices"`
-	Usage       *usage      `json:"usage,omitempty"`
-}
-
-func (a *chatAnswer) chunk(p ...chatPiece) chatChunk {
-	if p == nil {
-		p = []chatPiece{}
-	}
-	return chatChunk{a.id, "chat.completion.chunk", a.created, a.q.Model, a.v.fingerprint(), p, nil}
-}
-
-func (a *chatAnswer) stream(w http.ResponseWriter, run *complete.Run, n int) {
-	out := newSSE(w, a.v.o.KeepAlive)
-	defer out.close()
-	empty := ""
-	for i := 0; i < n; i++ {
-		if out.send(a.chunk(chatPiece{Index: i, Delta: chatDelta{Role: "assistant", Content: &empty}})) != nil {
-			return
-		}
-	}
-	tokens, err := a.v.each(run, func(c complete.Chunk) error { return a.sendChunk(out, c) })
-	if err != nil {
-		if !errors.Is(err, context.Canceled) {
-			out.fail(err)
-		}
-		return
-	}
-	if a.q.StreamOptions != nil && a.q.StreamOptions.IncludeUsage {
-		u := a.chunk()
-		u.Usage = usageOf(a.n, tokens)
-		_ = out.send(u)
-	}
-	_ = out.send("[DONE]")
-}
-
-func (a *chatAnswer) sendChunk(out *sse, c complete.Chunk) error {
-	p := chatPiece{Index: c.Choice}
-	if a.q.Logprobs && c.Finish != "stop" {
-		p.Logprobs = &chatLogprobs{Content: []logprob{a.v.logprobOf(c, a.top())}}
-	}
-	if c.Text != "" || p.Logprobs != nil {
-		p.Delta.Content = &c.Text
-		if err := out.send(a.chunk(p)); err != nil {
-			return err
-		}
-	}
-	if c.Last {
-		reason := string(c.Finish)
-		return out.send(a.chunk(chatPiece{Index: c.Choice, Finish: &reason}))
-	}
 	return nil
 }

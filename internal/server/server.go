@@ -6,8 +6,10 @@ package server
 import (
 	"context"
 	"log"
+	"net"
 	"net/http"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -20,7 +22,9 @@ type Options struct {
 	Aliases   []string      // further names that are accepted
 	Version   string        // of the program
 	MaxBody   int64         // bytes of a request; 0: 32 MiB
+	BodyTime  time.Duration // for the arrival of a request's body; 0: 60 s
 	KeepAlive time.Duration // between comments in a silent stream; 0: 15 s
+	Stall     time.Duration // a reader that takes nothing for so long is gone; 0: 60 s
 	Origins   string        // Access-Control-Allow-Origin; "": any origin of this machine
 	Log       *log.Logger   // nil: nothing is logged
 }
@@ -35,6 +39,9 @@ type Server struct {
 	codes [6]atomic.Int64 // answers by hundreds of the status
 	drain atomic.Bool
 	times histograms
+
+	mu   sync.Mutex
+	told map[string]bool // unknown fields that were logged
 }
 
 // New makes the handler for a service.
@@ -45,10 +52,15 @@ func New(s *complete.Service, o Options) *Server {
 	if o.MaxBody <= 0 {
 		o.MaxBody = 32 << 20
 	}
-	if o.KeepAlive <= 0 {
-		o.KeepAlive = 15 * time.Second
+	for _, d := range []struct {
+		v  *time.Duration
+		or time.Duration
+	}{{&o.KeepAlive, 15 * time.Second}, {&o.BodyTime, time.Minute}, {&o.Stall, time.Minute}} {
+		if *d.v <= 0 {
+			*d.v = d.or
+		}
 	}
-	v := &Server{s: s, o: o, mux: http.NewServeMux(), born: time.Now()}
+	v := &Server{s: s, o: o, mux: http.NewServeMux(), born: time.Now(), told: map[string]bool{}}
 	v.routes()
 	return v
 }
@@ -63,6 +75,8 @@ func (v *Server) routes() {
 		{"GET /v1/models", v.models},
 		{"GET /v1/models/{id...}", v.model},
 		{"GET /health", v.health},
+		{"GET /livez", v.alive},
+		{"GET /readyz", v.health},
 		{"GET /metrics", v.metrics},
 		{"POST /tokenize", v.tokenize},
 		{"POST /detokenize", v.detokenize},
@@ -88,7 +102,10 @@ func (v *Server) handler(h func(http.ResponseWriter, *http.Request) error) http.
 	return func(w http.ResponseWriter, r *http.Request) {
 		t0 := time.Now()
 		rec := &recorder{ResponseWriter: w, status: http.StatusOK}
-		r.Body = http.MaxBytesReader(rec, r.Body, v.o.MaxBody)
+		r.Body = http.MaxBytesReader(w, r.Body, v.o.MaxBody)
+		w.Header().Set("X-Request-Id", v.requestID(r))
+		// A deadline of the request before on this connection may be left.
+		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
 		if err := h(rec, r); err != nil && !rec.wrote {
 			writeError(rec, err)
 		}
@@ -99,10 +116,26 @@ func (v *Server) handler(h func(http.ResponseWriter, *http.Request) error) http.
 	}
 }
 
+// requestID is the client's own name for its request, or a new one.
+func (v *Server) requestID(r *http.Request) string {
+	id := r.Header.Get("X-Request-Id")
+	for i := range len(id) {
+		if id[i] <= ' ' || id[i] > '~' {
+			id = ""
+			break
+		}
+	}
+	if id == "" || len(id) > 128 {
+		id = v.newID("req-")
+	}
+	return id
+}
+
 // ServeHTTP implements http.Handler.
 func (v *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v.cors(w, r)
 	if r.Method == http.MethodOptions {
+		w.Header().Set("Allow", "GET, HEAD, POST, OPTIONS")
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
@@ -125,8 +158,10 @@ func (v *Server) cors(w http.ResponseWriter, r *http.Request) {
 	default:
 		return
 	}
-	h.Set("Access-Control-Allow-Methods", "GET, POST, OPTIONS")
+	h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, OPTIONS")
+	h.Set("Access-Control-Expose-Headers", "X-Request-Id, Retry-After")
 	if ask := r.Header.Get("Access-Control-Request-Headers"); ask != "" {
+		h.Set("Access-Control-Max-Age", "600")
 		h.Set("Access-Control-Allow-Headers", ask)
 	}
 }
@@ -169,11 +204,18 @@ func (r *recorder) Flush() {
 // Unwrap lets http.ResponseController reach the connection.
 func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 
-// Serve answers on the listener of srv until ctx ends, then lets requests
-// under way finish for at most grace.
-func Serve(ctx context.Context, srv *http.Server, listen func() error, v *Server, grace time.Duration) error {
+// HTTP is the server that Serve runs, with limits against clients that stall.
+func (v *Server) HTTP() *http.Server {
+	return &http.Server{Handler: v, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: v.o.Log}
+}
+
+// Serve answers on l until ctx ends. Then /health refuses, no new connections
+// are taken, and requests under way have grace to finish; what is left after it
+// is cut off.
+func (v *Server) Serve(ctx context.Context, l net.Listener, grace time.Duration) error {
+	srv := v.HTTP()
 	errs := make(chan error, 1)
-	go func() { errs <- listen() }()
+	go func() { errs <- srv.Serve(l) }()
 	select {
 	case err := <-errs:
 		return err

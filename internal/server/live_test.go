@@ -1,0 +1,375 @@
+package server
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/inferflow/inferflow/internal/complete"
+	"github.com/inferflow/inferflow/internal/model"
+	"github.com/inferflow/inferflow/internal/model/modeltest"
+)
+
+// endless loads a model whose answers only end with a context of 20000 tokens.
+func endless(t *testing.T, seqs, queue int) *complete.Service {
+	t.Helper()
+	path := modeltest.Write(t, t.TempDir(), modeltest.Options{Story: []string{"Row", " row", " row,"}, Template: template, Context: 20000})
+	m, err := model.Open(path, model.Options{Threads: 1, Rows: 32, Seqs: seqs, Context: 20000})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := m.Load(); err != nil {
+		m.Close()
+		t.Fatal(err)
+	}
+	s, err := complete.New(m, queue)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	return s
+}
+
+// post begins a chat request; extra are further fields.
+func post(t *testing.T, ctx context.Context, base, extra string) *http.Response {
+	t.Helper()
+	body := `{"model": "tiny", "messages": [{"role": "user", "content": "Hi"}]` + extra + `}`
+	r, err := http.NewRequestWithContext(ctx, "POST", base+"/v1/chat/completions", strings.NewReader(body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil && ctx.Err() == nil {
+		t.Fatal(err)
+	}
+	return resp
+}
+
+// running waits until n sequences are computed.
+func running(t *testing.T, s *complete.Service, n int) {
+	t.Helper()
+	for range 5000 {
+		if s.Engine.Stats().Running == n {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+	t.Fatalf("%d run, want %d", s.Engine.Stats().Running, n)
+}
+
+// TestDisconnect: a client that goes away frees all it holds, whether it
+// streams, waits for the whole answer, or waits in the queue.
+func TestDisconnect(t *testing.T) {
+	s := endless(t, 3, 0)
+	_, h := serve(t, s, Options{Name: "tiny"})
+	for round, extra := range []string{`, "stream": true`, `, "n": 2`, `, "stream": true, "n": 3`} {
+		ctx, cancel := context.WithCancel(context.Background())
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				if resp := post(t, ctx, h.URL, extra); resp != nil {
+					_, _ = io.Copy(io.Discard, resp.Body)
+					resp.Body.Close()
+				}
+			})
+		}
+		for i := 0; s.Engine.Stats().Requests < int64(3+3*round) || s.Engine.Stats().Running < 3; i++ {
+			if i > 5000 {
+				t.Fatal("nothing runs")
+			}
+			time.Sleep(time.Millisecond)
+		}
+		cancel()
+		wg.Wait()
+		idle(t, s)
+	}
+	if st := s.Engine.Stats(); st.Cancelled != 9 {
+		t.Errorf("%d were cancelled, want 9", st.Cancelled)
+	}
+}
+
+// TestStopsReading: a client that takes nothing is given up.
+func TestStopsReading(t *testing.T) {
+	s := endless(t, 3, 0)
+	_, h := serve(t, s, Options{Name: "tiny", Stall: 100 * time.Millisecond})
+	c, err := net.Dial("tcp", h.Listener.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	if tcp, ok := c.(*net.TCPConn); ok {
+		_ = tcp.SetReadBuffer(1024)
+	}
+	body := `{"model": "tiny", "stream": true, "n": 3, "logprobs": true, "top_logprobs": 20, "messages": [{"role": "user", "content": "Hi"}]}`
+	fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+	running(t, s, 3)
+	idle(t, s)
+}
+
+// TestKeepAlive: while a request waits, comments come that no parser takes for
+// an event.
+func TestKeepAlive(t *testing.T) {
+	s := endless(t, 1, 0)
+	_, h := serve(t, s, Options{Name: "tiny", KeepAlive: 20 * time.Millisecond})
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	first := post(t, ctx, h.URL, `, "stream": true`)
+	defer first.Body.Close()
+	running(t, s, 1)
+	second := post(t, context.Background(), h.URL, `, "stream": true, "max_tokens": 2`)
+	defer second.Body.Close()
+	r := bufio.NewReader(second.Body)
+	comments := 0
+	for {
+		line, err := r.ReadString('\n')
+		if err != nil {
+			t.Fatalf("the stream ends with %v after %d comments", err, comments)
+		}
+		if line == ": waiting\n" {
+			if comments++; comments == 3 {
+				cancel()
+			}
+		} else if line == "data: [DONE]\n" {
+			break
+		} else if line != "\n" && !strings.HasPrefix(line, "data: {") {
+			t.Errorf("line %q", line)
+		}
+	}
+	if comments < 3 {
+		t.Errorf("%d comments", comments)
+	}
+}
+
+func TestQueueFull(t *testing.T) {
+	s := endless(t, 1, 1)
+	_, h := serve(t, s, Options{Name: "tiny"})
+	ctx, cancel := context.WithCancel(context.Background())
+	defer cancel()
+	for range 2 {
+		resp := post(t, ctx, h.URL, `, "stream": true`)
+		defer resp.Body.Close()
+		running(t, s, 1)
+	}
+	resp := post(t, context.Background(), h.URL, `, "stream": true`)
+	defer resp.Body.Close()
+	raw, _ := io.ReadAll(resp.Body)
+	if resp.StatusCode != 429 || resp.Header.Get("Retry-After") == "" || !bytes.Contains(raw, []byte(`"queue_full"`)) {
+		t.Errorf("a full queue gives %d %s", resp.StatusCode, raw)
+	}
+}
+
+// TestSlow: neither headers nor bodies that drip hold a connection for long.
+func TestSlow(t *testing.T) {
+	v := New(service(t, false), Options{Name: "tiny", BodyTime: 100 * time.Millisecond})
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := v.HTTP()
+	srv.ReadHeaderTimeout = 100 * time.Millisecond
+	go func() { _ = srv.Serve(l) }()
+	defer srv.Close()
+	for text, want := range map[string]string{
+		"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nX-Slow: ":                          "",
+		"POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: 500\r\n\r\n{\"mod": "408",
+		"GET /health HTTP/1.1\r\n" + strings.Repeat("A: b\r\n", 30000) + "\r\n":              "431",
+	} {
+		c, err := net.Dial("tcp", l.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = c.SetDeadline(time.Now().Add(10 * time.Second))
+		go func() { _, _ = io.WriteString(c, text) }()
+		raw, err := io.ReadAll(c)
+		if want != "" && !bytes.Contains(raw, []byte(" "+want+" ")) || want == "" && err != nil {
+			t.Errorf("%.60q… gives %q, %v", text, raw, err)
+		}
+		c.Close()
+	}
+	// The deadline of a body does not outlive it.
+	body := `{"model": "tiny", "messages": [{"role": "user", "content": "Hi"}], "max_tokens": 1}`
+	c, err := net.Dial("tcp", l.Addr().String())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer c.Close()
+	r := bufio.NewReader(c)
+	for range 2 {
+		fmt.Fprintf(c, "POST /v1/chat/completions HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
+		resp, err := http.ReadResponse(r, nil)
+		if err != nil || resp.StatusCode != 200 {
+			t.Fatal(resp, err)
+		}
+		_, _ = io.Copy(io.Discard, resp.Body)
+		time.Sleep(150 * time.Millisecond)
+	}
+}
+
+// TestDrain: after the signal requests under way end as they should, new ones
+// find no listener; what lasts beyond the grace is cut off.
+func TestDrain(t *testing.T) {
+	for _, c := range []struct {
+		tokens int
+		grace  time.Duration
+		whole  bool
+	}{{600, 20 * time.Second, true}, {19000, 50 * time.Millisecond, false}} {
+		s := endless(t, 2, 0)
+		v := New(s, Options{Name: "tiny"})
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(context.Background())
+		done := make(chan error, 1)
+		go func() { done <- v.Serve(ctx, l, c.grace) }()
+		base := "http://" + l.Addr().String()
+		resp := post(t, context.Background(), base, fmt.Sprintf(`, "stream": true, "max_tokens": %d`, c.tokens))
+		cancel()
+		raw, err := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if whole := strings.HasSuffix(string(raw), "data: [DONE]\n\n"); whole != c.whole {
+			t.Errorf("grace %v: the stream is whole: %t, %v", c.grace, whole, err)
+		}
+		if err := <-done; err != nil {
+			t.Errorf("grace %v: %v", c.grace, err)
+		}
+		if _, err := http.Get(base + "/health"); err == nil {
+			t.Error("somebody still answers")
+		}
+		idle(t, s)
+	}
+}
+
+// TestShutdownTold: requests that the engine's end catches get an error in
+// their stream, or 503.
+func TestShutdownTold(t *testing.T) {
+	s := endless(t, 2, 0)
+	v, h := serve(t, s, Options{Name: "tiny"})
+	resp := post(t, context.Background(), h.URL, `, "stream": true`)
+	defer resp.Body.Close()
+	running(t, s, 1)
+	s.Engine.Close()
+	raw, _ := io.ReadAll(resp.Body)
+	if !bytes.HasSuffix(raw, []byte("\n\n")) || !bytes.Contains(raw, []byte(`data: {"error":{"code":null,"message":"the server is shutting down"`)) {
+		t.Errorf("the stream ends with %q", raw[max(0, len(raw)-200):])
+	}
+	if resp := post(t, context.Background(), h.URL, ""); resp.StatusCode != 503 {
+		t.Errorf("status %d", resp.StatusCode)
+	}
+	v.Drain()
+	if resp, err := http.Get(h.URL + "/health"); err != nil || resp.StatusCode != 503 {
+		t.Errorf("health: %v %v", resp.StatusCode, err)
+	}
+}
+
+// TestCrowd: 32 clients at once get the answers that each would get alone.
+func TestCrowd(t *testing.T) {
+	s := service(t, false)
+	_, h := serve(t, s, Options{Name: "tiny"})
+	var wg sync.WaitGroup
+	for i := range 32 {
+		wg.Go(func() {
+			for range 3 {
+				resp := post(t, context.Background(), h.URL, fmt.Sprintf(`, "temperature": 0, "max_tokens": %d, "n": %d`, 1+i%16, 1+i%3))
+				var a struct {
+					Choices []struct{ Message struct{ Content string } }
+				}
+				err := json.NewDecoder(resp.Body).Decode(&a)
+				resp.Body.Close()
+				if err != nil || len(a.Choices) != 1+i%3 {
+					t.Errorf("client %d: %v, %d answers", i, err, len(a.Choices))
+					continue
+				}
+				for _, c := range a.Choices {
+					if !strings.HasPrefix("Once upon a time, café cat 😺 sat.", strings.TrimSuffix(c.Message.Content, "�")) {
+						t.Errorf("client %d got %q", i, c.Message.Content)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	idle(t, s)
+}
+
+// TestSeed: a seed repeats an answer, its absence does not.
+func TestSeed(t *testing.T) {
+	_, h := serve(t, service(t, false), Options{Name: "tiny"})
+	text := func(extra string) string {
+		resp := post(t, context.Background(), h.URL, `, "temperature": 30, "max_tokens": 20`+extra)
+		defer resp.Body.Close()
+		var a struct {
+			Choices []struct{ Message struct{ Content string } }
+		}
+		if err := json.NewDecoder(resp.Body).Decode(&a); err != nil {
+			t.Fatal(err)
+		}
+		return a.Choices[0].Message.Content
+	}
+	if a, b := text(`, "seed": 5`), text(`, "seed": 5`); a != b {
+		t.Errorf("%q and %q", a, b)
+	}
+	if a, b := text(``), text(``); a == b {
+		t.Errorf("twice %q", a)
+	}
+}
+
+// TestLog: unknown fields are told once; ids of requests are kept.
+func TestLog(t *testing.T) {
+	var buf bytes.Buffer
+	var mu sync.Mutex
+	_, h := serve(t, service(t, false), Options{Name: "tiny", Log: log.New(writer(func(b []byte) {
+		mu.Lock()
+		buf.Write(b)
+		mu.Unlock()
+	}), "", 0)})
+	for range 2 {
+		resp := post(t, context.Background(), h.URL, `, "max_tokens": 1, "dance": true, "user": "me", "Max_Tokens": 1`)
+		resp.Body.Close()
+	}
+	r, _ := http.NewRequest("GET", h.URL+"/health", nil)
+	r.Header.Set("X-Request-Id", "mine-7")
+	resp, err := http.DefaultClient.Do(r)
+	if err != nil || resp.Header.Get("X-Request-Id") != "mine-7" {
+		t.Errorf("%v %v", resp.Header, err)
+	}
+	time.Sleep(10 * time.Millisecond)
+	mu.Lock()
+	defer mu.Unlock()
+	if got := buf.String(); strings.Count(got, `"dance"`) != 1 || strings.Contains(got, `"user"`) || strings.Count(got, "POST /v1/chat/completions 200") != 2 {
+		t.Errorf("the log says %s", got)
+	}
+}
+
+type writer func([]byte)
+
+func (w writer) Write(b []byte) (int, error) { w(b); return len(b), nil }
+
+func TestMetrics(t *testing.T) {
+	_, h := serve(t, service(t, false), Options{Name: "tiny"})
+	post(t, context.Background(), h.URL, `, "max_tokens": 4, "temperature": 0`).Body.Close()
+	post(t, context.Background(), h.URL, `, "n": 0`).Body.Close()
+	resp, err := http.Get(h.URL + "/metrics")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer resp.Body.Close()
+	raw, _ := io.ReadAll(resp.Body)
+	for _, want := range []string{"inferflow_requests_running 0\n", "inferflow_requests_waiting 0\n", "inferflow_kv_cache_usage 0\n", "inferflow_requests_total 1\n",
+		"inferflow_generated_tokens_total 4\n", "inferflow_prompt_tokens_total 21\n", `inferflow_http_responses_total{code="4xx"} 1`,
+		"inferflow_time_to_first_token_seconds_count 1\n", `inferflow_time_per_token_seconds_bucket{le="+Inf"} 1`} {
+		if !bytes.Contains(raw, []byte(want)) {
+			t.Errorf("%q is missing in\n%s", want, raw)
+		}
+	}
+}
