@@ -7563,34 +7563,50 @@ loop131:
 	MOVQ      64(AX), R9
 
 while132:
-	CMPQ      R9, $0x00000080
+	CMPQ      R9, $0x00000100
 	JLT       done132
 	VMOVDQA32 Z0, Z3
 	VMOVDQA32 Z0, Z4
 	VMOVDQA32 Z0, Z5
 	VMOVDQA32 Z0, Z6
+	VMOVDQA32 Z0, Z7
+	VMOVDQA32 Z0, Z8
+	VMOVDQA32 Z0, Z9
+	VMOVDQA32 Z0, Z10
 	MOVQ      $0x00000040, R10
 
 loop133:
-	PREFETCHT0       8192(SI)
-	PREFETCHT0       12288(SI)
-	VMOVUPS          (SI), Z7
-	VFMADD231PS.BCST (DI), Z7, Z3
-	VFMADD231PS.BCST (DI)(R8*1), Z7, Z4
-	VMOVUPS          4096(SI), Z7
-	VFMADD231PS.BCST 256(DI), Z7, Z5
-	VFMADD231PS.BCST 256(DI)(R8*1), Z7, Z6
+	PREFETCHT0       16384(SI)
+	PREFETCHT0       20480(SI)
+	PREFETCHT0       24576(SI)
+	PREFETCHT0       28672(SI)
+	VMOVUPS          (SI), Z11
+	VFMADD231PS.BCST (DI), Z11, Z3
+	VFMADD231PS.BCST (DI)(R8*1), Z11, Z4
+	VMOVUPS          4096(SI), Z11
+	VFMADD231PS.BCST 256(DI), Z11, Z5
+	VFMADD231PS.BCST 256(DI)(R8*1), Z11, Z6
+	VMOVUPS          8192(SI), Z11
+	VFMADD231PS.BCST 512(DI), Z11, Z7
+	VFMADD231PS.BCST 512(DI)(R8*1), Z11, Z8
+	VMOVUPS          12288(SI), Z11
+	VFMADD231PS.BCST 768(DI), Z11, Z9
+	VFMADD231PS.BCST 768(DI)(R8*1), Z11, Z10
 	ADDQ             $0x00000040, SI
 	ADDQ             $0x00000004, DI
 	DECQ             R10
 	JNZ              loop133
 	VADDPS           Z3, Z1, Z1
 	VADDPS           Z5, Z1, Z1
+	VADDPS           Z7, Z1, Z1
+	VADDPS           Z9, Z1, Z1
 	VADDPS           Z4, Z2, Z2
 	VADDPS           Z6, Z2, Z2
-	ADDQ             $0x00001000, SI
-	ADDQ             $0x00000100, DI
-	SUBQ             $0x00000080, R9
+	VADDPS           Z8, Z2, Z2
+	VADDPS           Z10, Z2, Z2
+	ADDQ             $0x00003000, SI
+	ADDQ             $0x00000300, DI
+	SUBQ             $0x00000100, R9
 	JMP              while132
 
 done132:
@@ -7668,15 +7684,87 @@ loop138:
 	MOVQ      64(AX), R10
 
 while139:
-	CMPQ      R10, $0x00000040
+	CMPQ      R10, $0x00000100
 	JLT       done139
+	VMOVDQA32 Z0, Z5
+	VMOVDQA32 Z0, Z6
+	VMOVDQA32 Z0, Z7
+	VMOVDQA32 Z0, Z8
+	VMOVDQA32 Z0, Z9
+	VMOVDQA32 Z0, Z10
+	VMOVDQA32 Z0, Z11
+	VMOVDQA32 Z0, Z12
+	VMOVDQA32 Z0, Z13
+	VMOVDQA32 Z0, Z14
+	VMOVDQA32 Z0, Z15
+	VMOVDQA32 Z0, Z16
+	VMOVDQA32 Z0, Z17
+	VMOVDQA32 Z0, Z18
+	VMOVDQA32 Z0, Z19
+	VMOVDQA32 Z0, Z20
+	MOVQ      $0x00000040, R11
+
+loop140:
+	PREFETCHT0       16384(SI)
+	PREFETCHT0       20480(SI)
+	PREFETCHT0       24576(SI)
+	PREFETCHT0       28672(SI)
+	VMOVUPS          (SI), Z21
+	VFMADD231PS.BCST (DI), Z21, Z5
+	VFMADD231PS.BCST (DI)(R8*1), Z21, Z6
+	VFMADD231PS.BCST (DI)(R8*2), Z21, Z7
+	VFMADD231PS.BCST (DI)(R9*1), Z21, Z8
+	VMOVUPS          4096(SI), Z21
+	VFMADD231PS.BCST 256(DI), Z21, Z9
+	VFMADD231PS.BCST 256(DI)(R8*1), Z21, Z10
+	VFMADD231PS.BCST 256(DI)(R8*2), Z21, Z11
+	VFMADD231PS.BCST 256(DI)(R9*1), Z21, Z12
+	VMOVUPS          8192(SI), Z21
+	VFMADD231PS.BCST 512(DI), Z21, Z13
+	VFMADD231PS.BCST 512(DI)(R8*1), Z21, Z14
+	VFMADD231PS.BCST 512(DI)(R8*2), Z21, Z15
+	VFMADD231PS.BCST 512(DI)(R9*1), Z21, Z16
+	VMOVUPS          12288(SI), Z21
+	VFMADD231PS.BCST 768(DI), Z21, Z17
+	VFMADD231PS.BCST 768(DI)(R8*1), Z21, Z18
+	VFMADD231PS.BCST 768(DI)(R8*2), Z21, Z19
+	VFMADD231PS.BCST 768(DI)(R9*1), Z21, Z20
+	ADDQ             $0x00000040, SI
+	ADDQ             $0x00000004, DI
+	DECQ             R11
+	JNZ              loop140
+	VADDPS           Z5, Z1, Z1
+	VADDPS           Z9, Z1, Z1
+	VADDPS           Z13, Z1, Z1
+	VADDPS           Z17, Z1, Z1
+	VADDPS           Z6, Z2, Z2
+	VADDPS           Z10, Z2, Z2
+	VADDPS           Z14, Z2, Z2
+	VADDPS           Z18, Z2, Z2
+	VADDPS           Z7, Z3, Z3
+	VADDPS           Z11, Z3, Z3
+	VADDPS           Z15, Z3, Z3
+	VADDPS           Z19, Z3, Z3
+	VADDPS           Z8, Z4, Z4
+	VADDPS           Z12, Z4, Z4
+	VADDPS           Z16, Z4, Z4
+	VADDPS           Z20, Z4, Z4
+	ADDQ             $0x00003000, SI
+	ADDQ             $0x00000300, DI
+	SUBQ             $0x00000100, R10
+	JMP              while139
+
+done139:
+while141:
+	CMPQ      R10, $0x00000040
+	JLT       done141
 	VMOVDQA32 Z0, Z5
 	VMOVDQA32 Z0, Z6
 	VMOVDQA32 Z0, Z7
 	VMOVDQA32 Z0, Z8
 	MOVQ      $0x00000040, R11
 
-loop140:
+loop142:
 	PREFETCHT0       4096(SI)
 	VMOVUPS          (SI), Z9
 	VFMADD231PS.BCST (DI), Z9, Z5
@@ -7686,23 +7774,23 @@ loop140:
 	ADDQ             $0x00000040, SI
 	ADDQ             $0x00000004, DI
 	DECQ             R11
-	JNZ              loop140
+	JNZ              loop142
 	VADDPS           Z5, Z1, Z1
 	VADDPS           Z6, Z2, Z2
 	VADDPS           Z7, Z3, Z3
 	VADDPS           Z8, Z4, Z4
 	SUBQ             $0x00000040, R10
-	JMP              while139
+	JMP              while141
 
-done139:
+done141:
 	TESTQ     R10, R10
-	JZ        skip141
+	JZ        skip143
 	VMOVDQA32 Z0, Z5
 	VMOVDQA32 Z0, Z6
 	VMOVDQA32 Z0, Z7
 	VMOVDQA32 Z0, Z8
 
-loop142:
+loop144:
 	VMOVUPS          (SI), Z9
 	VFMADD231PS.BCST (DI), Z9, Z5
 	VFMADD231PS.BCST (DI)(R8*1), Z9, Z6
@@ -7711,13 +7799,13 @@ loop142:
 	ADDQ             $0x00000040, SI
 	ADDQ             $0x00000004, DI
 	DECQ             R10
-	JNZ              loop142
+	JNZ              loop144
 	VADDPS           Z5, Z1, Z1
 	VADDPS           Z6, Z2, Z2
 	VADDPS           Z7, Z3, Z3
 	VADDPS           Z8, Z4, Z4
 
-skip141:
+skip143:
 	MOVQ    48(AX), SI
 	MOVQ    56(AX), DI
 	LEAQ    (DI)(DI*2), R8
@@ -7743,23 +7831,23 @@ TEXT ·avx512F16x1(SB), NOSPLIT, $0-8
 	XORQ      CX, CX
 	XORQ      DX, DX
 
-loop143:
+loop145:
 	MOVQ      (AX), SI
 	ADDQ      CX, SI
 	MOVQ      32(AX), DI
 	VMOVDQA32 Z0, Z1
 	MOVQ      64(AX), R8
 
-while144:
+while146:
 	CMPQ      R8, $0x00000100
-	JLT       done144
+	JLT       done146
 	VMOVDQA32 Z0, Z2
 	VMOVDQA32 Z0, Z3
 	VMOVDQA32 Z0, Z4
 	VMOVDQA32 Z0, Z5
 	MOVQ      $0x00000040, R9
 
-loop145:
+loop147:
 	PREFETCHT0       8192(SI)
 	PREFETCHT0       10240(SI)
 	PREFETCHT0       12288(SI)
@@ -7775,7 +7863,7 @@ loop145:
 	ADDQ             $0x00000020, SI
 	ADDQ             $0x00000004, DI
 	DECQ             R9
-	JNZ              loop145
+	JNZ              loop147
 	VADDPS           Z2, Z1, Z1
 	VADDPS           Z3, Z1, Z1
 	VADDPS           Z4, Z1, Z1
@@ -7783,49 +7871,49 @@ loop145:
 	ADDQ             $0x00001800, SI
 	ADDQ             $0x00000300, DI
 	SUBQ             $0x00000100, R8
-	JMP              while144
+	JMP              while146
 
-done144:
-while146:
+done146:
+while148:
 	CMPQ      R8, $0x00000040
-	JLT       done146
+	JLT       done148
 	VMOVDQA32 Z0, Z2
 	MOVQ      $0x00000040, R9
 
-loop147:
+loop149:
 	PREFETCHT0       2048(SI)
 	VCVTPH2PS        (SI), Z3
 	VFMADD231PS.BCST (DI), Z3, Z2
 	ADDQ             $0x00000020, SI
 	ADDQ             $0x00000004, DI
 	DECQ             R9
-	JNZ              loop147
+	JNZ              loop149
 	VADDPS           Z2, Z1, Z1
 	SUBQ             $0x00000040, R8
-	JMP              while146
+	JMP              while148
 
-done146:
+done148:
 	TESTQ     R8, R8
-	JZ        skip148
+	JZ        skip150
 	VMOVDQA32 Z0, Z2
 
-loop149:
+loop151:
 	VCVTPH2PS        (SI), Z3
 	VFMADD231PS.BCST (DI), Z3, Z2
 	ADDQ             $0x00000020, SI
 	ADDQ             $0x00000004, DI
 	DECQ             R8
-	JNZ              loop149
+	JNZ              loop151
 	VADDPS           Z2, Z1, Z1
 
-skip148:
+skip150:
 	MOVQ    48(AX), SI
 	ADDQ    DX, SI
 	VMOVUPS Z1, (SI)
 	ADDQ    96(AX), CX
 	ADDQ    $0x00000040, DX
 	DECQ    BX
-	JNZ     loop143
+	JNZ     loop145
 	VZEROUPPER
 	RET
 
@@ -7839,7 +7927,7 @@ TEXT ·avx512F16x2(SB), NOSPLIT, $0-8
 	XORQ      CX, CX
 	XORQ      DX, DX
 
-loop150:
+loop152:
 	MOVQ      (AX), SI
 	ADDQ      CX, SI
 	MOVQ      32(AX), DI
@@ -7848,46 +7936,62 @@ loop150:
 	VMOVDQA32 Z0, Z2
 	MOVQ      64(AX), R9
 
-while151:
-	CMPQ      R9, $0x00000080
-	JLT       done151
+while153:
+	CMPQ      R9, $0x00000100
+	JLT       done153
 	VMOVDQA32 Z0, Z3
 	VMOVDQA32 Z0, Z4
 	VMOVDQA32 Z0, Z5
 	VMOVDQA32 Z0, Z6
+	VMOVDQA32 Z0, Z7
+	VMOVDQA32 Z0, Z8
+	VMOVDQA32 Z0, Z9
+	VMOVDQA32 Z0, Z10
 	MOVQ      $0x00000040, R10
 
-loop152:
-	PREFETCHT0       4096(SI)
-	PREFETCHT0       6144(SI)
-	VCVTPH2PS        (SI), Z7
-	VFMADD231PS.BCST (DI), Z7, Z3
-	VFMADD231PS.BCST (DI)(R8*1), Z7, Z4
-	VCVTPH2PS        2048(SI), Z7
-	VFMADD231PS.BCST 256(DI), Z7, Z5
-	VFMADD231PS.BCST 256(DI)(R8*1), Z7, Z6
+loop154:
+	PREFETCHT0       8192(SI)
+	PREFETCHT0       10240(SI)
+	PREFETCHT0       12288(SI)
+	PREFETCHT0       14336(SI)
+	VCVTPH2PS        (SI), Z11
+	VFMADD231PS.BCST (DI), Z11, Z3
+	VFMADD231PS.BCST (DI)(R8*1), Z11, Z4
+	VCVTPH2PS        2048(SI), Z11
+	VFMADD231PS.BCST 256(DI), Z11, Z5
+	VFMADD231PS.BCST 256(DI)(R8*1), Z11, Z6
+	VCVTPH2PS        4096(SI), Z11
+	VFMADD231PS.BCST 512(DI), Z11, Z7
+	VFMADD231PS.BCST 512(DI)(R8*1), Z11, Z8
+	VCVTPH2PS        6144(SI), Z11
+	VFMADD231PS.BCST 768(DI), Z11, Z9
+	VFMADD231PS.BCST 768(DI)(R8*1), Z11, Z10
 	ADDQ             $0x00000020, SI
 	ADDQ             $0x00000004, DI
 	DECQ             R10
-	JNZ              loop152
+	JNZ              loop154
 	VADDPS           Z3, Z1, Z1
 	VADDPS           Z5, Z1, Z1
+	VADDPS           Z7, Z1, Z1
+	VADDPS           Z9, Z1, Z1
 	VADDPS           Z4, Z2, Z2
 	VADDPS           Z6, Z2, Z2
-	ADDQ             $0x00000800, SI
-	ADDQ             $0x00000100, DI
-	SUBQ             $0x00000080, R9
-	JMP              while151
+	VADDPS           Z8, Z2, Z2
+	VADDPS           Z10, Z2, Z2
+	ADDQ             $0x00001800, SI
+	ADDQ             $0x00000300, DI
+	SUBQ             $0x00000100, R9
+	JMP              while153
 
-done151:
-while153:
+done153:
+while155:
 	CMPQ      R9, $0x00000040
-	JLT       done153
+	JLT       done155
 	VMOVDQA32 Z0, Z3
 	VMOVDQA32 Z0, Z4
 	MOVQ      $0x00000040, R10
 
-loop154:
+loop156:
 	PREFETCHT0       2048(SI)
 	VCVTPH2PS        (SI), Z5
 	VFMADD231PS.BCST (DI), Z5, Z3
@@ -7895,30 +7999,30 @@ loop154:
 	ADDQ             $0x00000020, SI
 	ADDQ             $0x00000004, DI
 	DECQ             R10
-	JNZ              loop154
+	JNZ              loop156
 	VADDPS           Z3, Z1, Z1
 	VADDPS           Z4, Z2, Z2
 	SUBQ             $0x00000040, R9
-	JMP              while153
+	JMP              while155
 
-done153:
+done155:
 	TESTQ     R9, R9
-	JZ        skip155
+	JZ        skip157
 	VMOVDQA32 Z0, Z3
 	VMOVDQA32 Z0, Z4
 
-loop156:
+loop158:
 	VCVTPH2PS        (SI), Z5
 	VFMADD231PS.BCST (DI), Z5, Z3
 	VFMADD231PS.BCST (DI)(R8*1), Z5, Z4
 	ADDQ             $0x00000020, SI
 	ADDQ             $0x00000004, DI
 	DECQ             R9
-	JNZ              loop156
+	JNZ              loop158
 	VADDPS           Z3, Z1, Z1
 	VADDPS           Z4, Z2, Z2
 
-skip155:
+skip157:
 	MOVQ    48(AX), SI
 	MOVQ    56(AX), DI
 	ADDQ    DX, SI
@@ -7927,7 +8031,7 @@ skip155:
 	ADDQ    96(AX), CX
 	ADDQ    $0x00000040, DX
 	DECQ    BX
-	JNZ     loop150
+	JNZ     loop152
 	VZEROUPPER
 	RET
 
@@ -7941,7 +8045,7 @@ TEXT ·avx512F16x4(SB), NOSPLIT, $0-8
 	XORQ      CX, CX
 	XORQ      DX, DX
 
-loop157:
+loop159:
 	MOVQ      (AX), SI
 	ADDQ      CX, SI
 	MOVQ      32(AX), DI
@@ -7953,16 +8057,88 @@ loop157:
 	VMOVDQA32 Z0, Z4
 	MOVQ      64(AX), R10
 
-while158:
+while160:
+	CMPQ      R10, $0x00000100
+	JLT       done160
+	VMOVDQA32 Z0, Z5
+	VMOVDQA32 Z0, Z6
+	VMOVDQA32 Z0, Z7
+	VMOVDQA32 Z0, Z8
+	VMOVDQA32 Z0, Z9
+	VMOVDQA32 Z0, Z10
+	VMOVDQA32 Z0, Z11
+	VMOVDQA32 Z0, Z12
+	VMOVDQA32 Z0, Z13
+	VMOVDQA32 Z0, Z14
+	VMOVDQA32 Z0, Z15
+	VMOVDQA32 Z0, Z16
+	VMOVDQA32 Z0, Z17
+	VMOVDQA32 Z0, Z18
+	VMOVDQA32 Z0, Z19
+	VMOVDQA32 Z0, Z20
+	MOVQ      $0x00000040, R11
+
+loop161:
+	PREFETCHT0       8192(SI)
+	PREFETCHT0       10240(SI)
+	PREFETCHT0       12288(SI)
+	PREFETCHT0       14336(SI)
+	VCVTPH2PS        (SI), Z21
+	VFMADD231PS.BCST (DI), Z21, Z5
+	VFMADD231PS.BCST (DI)(R8*1), Z21, Z6
+	VFMADD231PS.BCST (DI)(R8*2), Z21, Z7
+	VFMADD231PS.BCST (DI)(R9*1), Z21, Z8
+	VCVTPH2PS        2048(SI), Z21
+	VFMADD231PS.BCST 256(DI), Z21, Z9
+	VFMADD231PS.BCST 256(DI)(R8*1), Z21, Z10
+	VFMADD231PS.BCST 256(DI)(R8*2), Z21, Z11
+	VFMADD231PS.BCST 256(DI)(R9*1), Z21, Z12
+	VCVTPH2PS        4096(SI), Z21
+	VFMADD231PS.BCST 512(DI), Z21, Z13
+	VFMADD231PS.BCST 512(DI)(R8*1), Z21, Z14
+	VFMADD231PS.BCST 512(DI)(R8*2), Z21, Z15
+	VFMADD231PS.BCST 512(DI)(R9*1), Z21, Z16
+	VCVTPH2PS        6144(SI), Z21
+	VFMADD231PS.BCST 768(DI), Z21, Z17
+	VFMADD231PS.BCST 768(DI)(R8*1), Z21, Z18
+	VFMADD231PS.BCST 768(DI)(R8*2), Z21, Z19
+	VFMADD231PS.BCST 768(DI)(R9*1), Z21, Z20
+	ADDQ             $0x00000020, SI
+	ADDQ             $0x00000004, DI
+	DECQ             R11
+	JNZ              loop161
+	VADDPS           Z5, Z1, Z1
+	VADDPS           Z9, Z1, Z1
+	VADDPS           Z13, Z1, Z1
+	VADDPS           Z17, Z1, Z1
+	VADDPS           Z6, Z2, Z2
+	VADDPS           Z10, Z2, Z2
+	VADDPS           Z14, Z2, Z2
+	VADDPS           Z18, Z2, Z2
+	VADDPS           Z7, Z3, Z3
+	VADDPS           Z11, Z3, Z3
+	VADDPS           Z15, Z3, Z3
+	VADDPS           Z19, Z3, Z3
+	VADDPS           Z8, Z4, Z4
+	VADDPS           Z12, Z4, Z4
+	VADDPS           Z16, Z4, Z4
+	VADDPS           Z20, Z4, Z4
+	ADDQ             $0x00001800, SI
+	ADDQ             $0x00000300, DI
+	SUBQ             $0x00000100, R10
+	JMP              while160
+
+done160:
+while162:
 	CMPQ      R10, $0x00000040
-	JLT       done158
+	JLT       done162
 	VMOVDQA32 Z0, Z5
 	VMOVDQA32 Z0, Z6
 	VMOVDQA32 Z0, Z7
 	VMOVDQA32 Z0, Z8
 	MOVQ      $0x00000040, R11
 
-loop159:
+loop163:
 	PREFETCHT0       2048(SI)
 	VCVTPH2PS        (SI), Z9
 	VFMADD231PS.BCST (DI), Z9, Z5
@@ -7972,23 +8148,23 @@ loop159:
 	ADDQ             $0x00000020, SI
 	ADDQ             $0x00000004, DI
 	DECQ             R11
-	JNZ              loop159
+	JNZ              loop163
 	VADDPS           Z5, Z1, Z1
 	VADDPS           Z6, Z2, Z2
 	VADDPS           Z7, Z3, Z3
 	VADDPS           Z8, Z4, Z4
 	SUBQ             $0x00000040, R10
-	JMP              while158
+	JMP              while162
 
-done158:
+done162:
 	TESTQ     R10, R10
-	JZ        skip160
+	JZ        skip164
 	VMOVDQA32 Z0, Z5
 	VMOVDQA32 Z0, Z6
 	VMOVDQA32 Z0, Z7
 	VMOVDQA32 Z0, Z8
 
-loop161:
+loop165:
 	VCVTPH2PS        (SI), Z9
 	VFMADD231PS.BCST (DI), Z9, Z5
 	VFMADD231PS.BCST (DI)(R8*1), Z9, Z6
@@ -7997,13 +8173,13 @@ loop161:
 	ADDQ             $0x00000020, SI
 	ADDQ             $0x00000004, DI
 	DECQ             R10
-	JNZ              loop161
+	JNZ              loop165
 	VADDPS           Z5, Z1, Z1
 	VADDPS           Z6, Z2, Z2
 	VADDPS           Z7, Z3, Z3
 	VADDPS           Z8, Z4, Z4
 
-skip160:
+skip164:
 	MOVQ    48(AX), SI
 	MOVQ    56(AX), DI
 	LEAQ    (DI)(DI*2), R8
@@ -8015,7 +8191,7 @@ skip160:
 	ADDQ    96(AX), CX
 	ADDQ    $0x00000040, DX
 	DECQ    BX
-	JNZ     loop157
+	JNZ     loop159
 	VZEROUPPER
 	RET
 
@@ -8027,13 +8203,13 @@ TEXT ·avx512UnpackF16(SB), NOSPLIT, $0-8
 	MOVQ 80(AX), DX
 	MOVQ 64(AX), AX
 
-loop162:
+loop166:
 	VCVTPH2PS (CX), Z0
 	VMOVUPS   Z0, (DX)
 	ADDQ      $0x00000020, CX
 	ADDQ      $0x00000040, DX
 	DECQ      AX
-	JNZ       loop162
+	JNZ       loop166
 	VZEROUPPER
 	RET
 
@@ -8047,23 +8223,23 @@ TEXT ·avx512BF16x1(SB), NOSPLIT, $0-8
 	XORQ      CX, CX
 	XORQ      DX, DX
 
-loop163:
+loop167:
 	MOVQ      (AX), SI
 	ADDQ      CX, SI
 	MOVQ      32(AX), DI
 	VMOVDQA32 Z0, Z1
 	MOVQ      64(AX), R8
 
-while164:
+while168:
 	CMPQ      R8, $0x00000100
-	JLT       done164
+	JLT       done168
 	VMOVDQA32 Z0, Z2
 	VMOVDQA32 Z0, Z3
 	VMOVDQA32 Z0, Z4
 	VMOVDQA32 Z0, Z5
 	MOVQ      $0x00000020, R9
 
-loop165:
+loop169:
 	PREFETCHT0       8192(SI)
 	PREFETCHT0       10240(SI)
 	PREFETCHT0       12288(SI)
@@ -8095,7 +8271,7 @@ loop165:
 	ADDQ             $0x00000040, SI
 	ADDQ             $0x00000008, DI
 	DECQ             R9
-	JNZ              loop165
+	JNZ              loop169
 	VADDPS           Z2, Z1, Z1
 	VADDPS           Z3, Z1, Z1
 	VADDPS           Z4, Z1, Z1
@@ -8103,16 +8279,16 @@ loop165:
 	ADDQ             $0x00001800, SI
 	ADDQ             $0x00000300, DI
 	SUBQ             $0x00000100, R8
-	JMP              while164
+	JMP              while168
 
-done164:
-while166:
+done168:
+while170:
 	CMPQ      R8, $0x00000040
-	JLT       done166
+	JLT       done170
 	VMOVDQA32 Z0, Z2
 	MOVQ      $0x00000020, R9
 
-loop167:
+loop171:
 	PREFETCHT0       2048(SI)
 	VMOVDQU32        (SI), Z3
 	VPSLLD           $0x10, Z3, Z3
@@ -8123,20 +8299,20 @@ loop167:
 	ADDQ             $0x00000040, SI
 	ADDQ             $0x00000008, DI
 	DECQ             R9
-	JNZ              loop167
+	JNZ              loop171
 	VADDPS           Z2, Z1, Z1
 	SUBQ             $0x00000040, R8
-	JMP              while166
+	JMP              while170
 
-done166:
+done170:
 	TESTQ     R8, R8
-	JZ        skip168
+	JZ        skip172
 	VMOVDQA32 Z0, Z2
 	MOVQ      R8, R9
 	SHRQ      $0x01, R9
-	JZ        skip169
+	JZ        skip173
 
-loop170:
+loop174:
 	VMOVDQU32        (SI), Z3
 	VPSLLD           $0x10, Z3, Z3
 	VFMADD231PS.BCST (DI), Z3, Z2
@@ -8146,26 +8322,26 @@ loop170:
 	ADDQ             $0x00000040, SI
 	ADDQ             $0x00000008, DI
 	DECQ             R9
-	JNZ              loop170
+	JNZ              loop174
 
-skip169:
+skip173:
 	TESTQ            $0x00000001, R8
-	JZ               skip171
+	JZ               skip175
 	VMOVDQU32        (SI), Z3
 	VPSLLD           $0x10, Z3, Z3
 	VFMADD231PS.BCST (DI), Z3, Z2
 
-skip171:
+skip175:
 	VADDPS Z2, Z1, Z1
 
-skip168:
+skip172:
 	MOVQ    48(AX), SI
 	ADDQ    DX, SI
 	VMOVUPS Z1, (SI)
 	ADDQ    96(AX), CX
 	ADDQ    $0x00000040, DX
 	DECQ    BX
-	JNZ     loop163
+	JNZ     loop167
 	VZEROUPPER
 	RET
 
@@ -8197,7 +8373,7 @@ TEXT ·avx512BF16x2(SB), NOSPLIT, $0-8
 	XORQ      CX, CX
 	XORQ      DX, DX
 
-loop172:
+loop176:
 	MOVQ      (AX), SI
 	ADDQ      CX, SI
 	MOVQ      32(AX), DI
@@ -8206,56 +8382,82 @@ loop172:
 	VMOVDQA32 Z0, Z2
 	MOVQ      64(AX), R9
 
-while173:
-	CMPQ      R9, $0x00000080
-	JLT       done173
+while177:
+	CMPQ      R9, $0x00000100
+	JLT       done177
 	VMOVDQA32 Z0, Z3
 	VMOVDQA32 Z0, Z4
 	VMOVDQA32 Z0, Z5
 	VMOVDQA32 Z0, Z6
+	VMOVDQA32 Z0, Z7
+	VMOVDQA32 Z0, Z8
+	VMOVDQA32 Z0, Z9
+	VMOVDQA32 Z0, Z10
 	MOVQ      $0x00000020, R10
 
-loop174:
-	PREFETCHT0       4096(SI)
-	PREFETCHT0       6144(SI)
-	VMOVDQU32        (SI), Z7
-	VPSLLD           $0x10, Z7, Z7
-	VFMADD231PS.BCST (DI), Z7, Z3
-	VFMADD231PS.BCST (DI)(R8*1), Z7, Z4
-	VMOVDQU32        2048(SI), Z7
-	VPSLLD           $0x10, Z7, Z7
-	VFMADD231PS.BCST 256(DI), Z7, Z5
-	VFMADD231PS.BCST 256(DI)(R8*1), Z7, Z6
-	VMOVDQU32        (SI), Z7
-	VPANDD           consthigh16<>+0(SB), Z7, Z7
-	VFMADD231PS.BCST 4(DI), Z7, Z3
-	VFMADD231PS.BCST 4(DI)(R8*1), Z7, Z4
-	VMOVDQU32        2048(SI), Z7
-	VPANDD           consthigh16<>+0(SB), Z7, Z7
-	VFMADD231PS.BCST 260(DI), Z7, Z5
-	VFMADD231PS.BCST 260(DI)(R8*1), Z7, Z6
+loop178:
+	PREFETCHT0       8192(SI)
+	PREFETCHT0       10240(SI)
+	PREFETCHT0       12288(SI)
+	PREFETCHT0       14336(SI)
+	VMOVDQU32        (SI), Z11
+	VPSLLD           $0x10, Z11, Z11
+	VFMADD231PS.BCST (DI), Z11, Z3
+	VFMADD231PS.BCST (DI)(R8*1), Z11, Z4
+	VMOVDQU32        2048(SI), Z11
+	VPSLLD           $0x10, Z11, Z11
+	VFMADD231PS.BCST 256(DI), Z11, Z5
+	VFMADD231PS.BCST 256(DI)(R8*1), Z11, Z6
+	VMOVDQU32        4096(SI), Z11
+	VPSLLD           $0x10, Z11, Z11
+	VFMADD231PS.BCST 512(DI), Z11, Z7
+	VFMADD231PS.BCST 512(DI)(R8*1), Z11, Z8
+	VMOVDQU32        6144(SI), Z11
+	VPSLLD           $0x10, Z11, Z11
+	VFMADD231PS.BCST 768(DI), Z11, Z9
+	VFMADD231PS.BCST 768(DI)(R8*1), Z11, Z10
+	VMOVDQU32        (SI), Z11
+	VPANDD           consthigh16<>+0(SB), Z11, Z11
+	VFMADD231PS.BCST 4(DI), Z11, Z3
+	VFMADD231PS.BCST 4(DI)(R8*1), Z11, Z4
+	VMOVDQU32        2048(SI), Z11
+	VPANDD           consthigh16<>+0(SB), Z11, Z11
+	VFMADD231PS.BCST 260(DI), Z11, Z5
+	VFMADD231PS.BCST 260(DI)(R8*1), Z11, Z6
+	VMOVDQU32        4096(SI), Z11
+	VPANDD           consthigh16<>+0(SB), Z11, Z11
+	VFMADD231PS.BCST 516(DI), Z11, Z7
+	VFMADD231PS.BCST 516(DI)(R8*1), Z11, Z8
+	VMOVDQU32        6144(SI), Z11
+	VPANDD           consthigh16<>+0(SB), Z11, Z11
+	VFMADD231PS.BCST 772(DI), Z11, Z9
+	VFMADD231PS.BCST 772(DI)(R8*1), Z11, Z10
 	ADDQ             $0x00000040, SI
 	ADDQ             $0x00000008, DI
 	DECQ             R10
-	JNZ              loop174
+	JNZ              loop178
 	VADDPS           Z3, Z1, Z1
 	VADDPS           Z5, Z1, Z1
+	VADDPS           Z7, Z1, Z1
+	VADDPS           Z9, Z1, Z1
 	VADDPS           Z4, Z2, Z2
 	VADDPS           Z6, Z2, Z2
-	ADDQ             $0x00000800, SI
-	ADDQ             $0x00000100, DI
-	SUBQ             $0x00000080, R9
-	JMP              while173
+	VADDPS           Z8, Z2, Z2
+	VADDPS           Z10, Z2, Z2
+	ADDQ             $0x00001800, SI
+	ADDQ             $0x00000300, DI
+	SUBQ             $0x00000100, R9
+	JMP              while177
 
-done173:
-while175:
+done177:
+while179:
 	CMPQ      R9, $0x00000040
-	JLT       done175
+	JLT       done179
 	VMOVDQA32 Z0, Z3
 	VMOVDQA32 Z0, Z4
 	MOVQ      $0x00000020, R10
 
-loop176:
+loop180:
 	PREFETCHT0       2048(SI)
 	VMOVDQU32        (SI), Z5
 	VPSLLD           $0x10, Z5, Z5
@@ -8268,22 +8470,22 @@ loop176:
 	ADDQ             $0x00000040, SI
 	ADDQ             $0x00000008, DI
 	DECQ             R10
-	JNZ              loop176
+	JNZ              loop180
 	VADDPS           Z3, Z1, Z1
 	VADDPS           Z4, Z2, Z2
 	SUBQ             $0x00000040, R9
-	JMP              while175
+	JMP              while179
 
-done175:
+done179:
 	TESTQ     R9, R9
-	JZ        skip177
+	JZ        skip181
 	VMOVDQA32 Z0, Z3
 	VMOVDQA32 Z0, Z4
 	MOVQ      R9, R10
 	SHRQ      $0x01, R10
-	JZ        skip178
+	JZ        skip182
 
-loop179:
+loop183:
 	VMOVDQU32        (SI), Z5
 	VPSLLD           $0x10, Z5, Z5
 	VFMADD231PS.BCST (DI), Z5, Z3
@@ -8295,21 +8497,21 @@ loop179:
 	ADDQ             $0x00000040, SI
 	ADDQ             $0x00000008, DI
 	DECQ             R10
-	JNZ              loop179
+	JNZ              loop183
 
-skip178:
+skip182:
 	TESTQ            $0x00000001, R9
-	JZ               skip180
+	JZ               skip184
 	VMOVDQU32        (SI), Z5
 	VPSLLD           $0x10, Z5, Z5
 	VFMADD231PS.BCST (DI), Z5, Z3
 	VFMADD231PS.BCST (DI)(R8*1), Z5, Z4
 
-skip180:
+skip184:
 	VADDPS Z3, Z1, Z1
 	VADDPS Z4, Z2, Z2
 
-skip177:
+skip181:
 	MOVQ    48(AX), SI
 	MOVQ    56(AX), DI
 	ADDQ    DX, SI
@@ -8318,7 +8520,7 @@ skip177:
 	ADDQ    96(AX), CX
 	ADDQ    $0x00000040, DX
 	DECQ    BX
-	JNZ     loop172
+	JNZ     loop176
 	VZEROUPPER
 	RET
 
@@ -8332,7 +8534,7 @@ TEXT ·avx512BF16x4(SB), NOSPLIT, $0-8
 	XORQ      CX, CX
 	XORQ      DX, DX
 
-loop181:
+loop185:
 	MOVQ      (AX), SI
 	ADDQ      CX, SI
 	MOVQ      32(AX), DI
@@ -8344,16 +8546,116 @@ loop181:
 	VMOVDQA32 Z0, Z4
 	MOVQ      64(AX), R10
 
-while182:
+while186:
+	CMPQ      R10, $0x00000100
+	JLT       done186
+	VMOVDQA32 Z0, Z5
+	VMOVDQA32 Z0, Z6
+	VMOVDQA32 Z0, Z7
+	VMOVDQA32 Z0, Z8
+	VMOVDQA32 Z0, Z9
+	VMOVDQA32 Z0, Z10
+	VMOVDQA32 Z0, Z11
+	VMOVDQA32 Z0, Z12
+	VMOVDQA32 Z0, Z13
+	VMOVDQA32 Z0, Z14
+	VMOVDQA32 Z0, Z15
+	VMOVDQA32 Z0, Z16
+	VMOVDQA32 Z0, Z17
+	VMOVDQA32 Z0, Z18
+	VMOVDQA32 Z0, Z19
+	VMOVDQA32 Z0, Z20
+	MOVQ      $0x00000020, R11
+
+loop187:
+	PREFETCHT0       8192(SI)
+	PREFETCHT0       10240(SI)
+	PREFETCHT0       12288(SI)
+	PREFETCHT0       14336(SI)
+	VMOVDQU32        (SI), Z21
+	VPSLLD           $0x10, Z21, Z21
+	VFMADD231PS.BCST (DI), Z21, Z5
+	VFMADD231PS.BCST (DI)(R8*1), Z21, Z6
+	VFMADD231PS.BCST (DI)(R8*2), Z21, Z7
+	VFMADD231PS.BCST (DI)(R9*1), Z21, Z8
+	VMOVDQU32        2048(SI), Z21
+	VPSLLD           $0x10, Z21, Z21
+	VFMADD231PS.BCST 256(DI), Z21, Z9
+	VFMADD231PS.BCST 256(DI)(R8*1), Z21, Z10
+	VFMADD231PS.BCST 256(DI)(R8*2), Z21, Z11
+	VFMADD231PS.BCST 256(DI)(R9*1), Z21, Z12
+	VMOVDQU32        4096(SI), Z21
+	VPSLLD           $0x10, Z21, Z21
+	VFMADD231PS.BCST 512(DI), Z21, Z13
+	VFMADD231PS.BCST 512(DI)(R8*1), Z21, Z14
+	VFMADD231PS.BCST 512(DI)(R8*2), Z21, Z15
+	VFMADD231PS.BCST 512(DI)(R9*1), Z21, Z16
+	VMOVDQU32        6144(SI), Z21
+	VPSLLD           $0x10, Z21, Z21
+	VFMADD231PS.BCST 768(DI), Z21, Z17
+	VFMADD231PS.BCST 768(DI)(R8*1), Z21, Z18
+	VFMADD231PS.BCST 768(DI)(R8*2), Z21, Z19
+	VFMADD231PS.BCST 768(DI)(R9*1), Z21, Z20
+	VMOVDQU32        (SI), Z21
+	VPANDD           consthigh16<>+0(SB), Z21, Z21
+	VFMADD231PS.BCST 4(DI), Z21, Z5
+	VFMADD231PS.BCST 4(DI)(R8*1), Z21, Z6
+	VFMADD231PS.BCST 4(DI)(R8*2), Z21, Z7
+	VFMADD231PS.BCST 4(DI)(R9*1), Z21, Z8
+	VMOVDQU32        2048(SI), Z21
+	VPANDD           consthigh16<>+0(SB), Z21, Z21
+	VFMADD231PS.BCST 260(DI), Z21, Z9
+	VFMADD231PS.BCST 260(DI)(R8*1), Z21, Z10
+	VFMADD231PS.BCST 260(DI)(R8*2), Z21, Z11
+	VFMADD231PS.BCST 260(DI)(R9*1), Z21, Z12
+	VMOVDQU32        4096(SI), Z21
+	VPANDD           consthigh16<>+0(SB), Z21, Z21
+	VFMADD231PS.BCST 516(DI), Z21, Z13
+	VFMADD231PS.BCST 516(DI)(R8*1), Z21, Z14
+	VFMADD231PS.BCST 516(DI)(R8*2), Z21, Z15
+	VFMADD231PS.BCST 516(DI)(R9*1), Z21, Z16
+	VMOVDQU32        6144(SI), Z21
+	VPANDD           consthigh16<>+0(SB), Z21, Z21
+	VFMADD231PS.BCST 772(DI), Z21, Z17
+	VFMADD231PS.BCST 772(DI)(R8*1), Z21, Z18
+	VFMADD231PS.BCST 772(DI)(R8*2), Z21, Z19
+	VFMADD231PS.BCST 772(DI)(R9*1), Z21, Z20
+	ADDQ             $0x00000040, SI
+	ADDQ             $0x00000008, DI
+	DECQ             R11
+	JNZ              loop187
+	VADDPS           Z5, Z1, Z1
+	VADDPS           Z9, Z1, Z1
+	VADDPS           Z13, Z1, Z1
+	VADDPS           Z17, Z1, Z1
+	VADDPS           Z6, Z2, Z2
+	VADDPS           Z10, Z2, Z2
+	VADDPS           Z14, Z2, Z2
+	VADDPS           Z18, Z2, Z2
+	VADDPS           Z7, Z3, Z3
+	VADDPS           Z11, Z3, Z3
+	VADDPS           Z15, Z3, Z3
+	VADDPS           Z19, Z3, Z3
+	VADDPS           Z8, Z4, Z4
+	VADDPS           Z12, Z4, Z4
+	VADDPS           Z16, Z4, Z4
+	VADDPS           Z20, Z4, Z4
+	ADDQ             $0x00001800, SI
+	ADDQ             $0x00000300, DI
+	SUBQ             $0x00000100, R10
+	JMP              while186
+
+done186:
+while188:
 	CMPQ      R10, $0x00000040
-	JLT       done182
+	JLT       done188
 	VMOVDQA32 Z0, Z5
 	VMOVDQA32 Z0, Z6
 	VMOVDQA32 Z0, Z7
 	VMOVDQA32 Z0, Z8
 	MOVQ      $0x00000020, R11
 
-loop183:
+loop189:
 	PREFETCHT0       2048(SI)
 	VMOVDQU32        (SI), Z9
 	VPSLLD           $0x10, Z9, Z9
@@ -8370,26 +8672,26 @@ loop183:
 	ADDQ             $0x00000040, SI
 	ADDQ             $0x00000008, DI
 	DECQ             R11
-	JNZ              loop183
+	JNZ              loop189
 	VADDPS           Z5, Z1, Z1
 	VADDPS           Z6, Z2, Z2
 	VADDPS           Z7, Z3, Z3
 	VADDPS           Z8, Z4, Z4
 	SUBQ             $0x00000040, R10
-	JMP              while182
+	JMP              while188
 
-done182:
+done188:
 	TESTQ     R10, R10
-	JZ        skip184
+	JZ        skip190
 	VMOVDQA32 Z0, Z5
 	VMOVDQA32 Z0, Z6
 	VMOVDQA32 Z0, Z7
 	VMOVDQA32 Z0, Z8
 	MOVQ      R10, R11
 	SHRQ      $0x01, R11
-	JZ        skip185
+	JZ        skip191
 
-loop186:
+loop192:
 	VMOVDQU32        (SI), Z9
 	VPSLLD           $0x10, Z9, Z9
 	VFMADD231PS.BCST (DI), Z9, Z5
@@ -8405,11 +8707,11 @@ loop186:
 	ADDQ             $0x00000040, SI
 	ADDQ             $0x00000008, DI
 	DECQ             R11
-	JNZ              loop186
+	JNZ              loop192
 
-skip185:
+skip191:
 	TESTQ            $0x00000001, R10
-	JZ               skip187
+	JZ               skip193
 	VMOVDQU32        (SI), Z9
 	VPSLLD           $0x10, Z9, Z9
 	VFMADD231PS.BCST (DI), Z9, Z5
@@ -8417,13 +8719,13 @@ skip185:
 	VFMADD231PS.BCST (DI)(R8*2), Z9, Z7
 	VFMADD231PS.BCST (DI)(R9*1), Z9, Z8
 
-skip187:
+skip193:
 	VADDPS Z5, Z1, Z1
 	VADDPS Z6, Z2, Z2
 	VADDPS Z7, Z3, Z3
 	VADDPS Z8, Z4, Z4
 
-skip184:
+skip190:
 	MOVQ    48(AX), SI
 	MOVQ    56(AX), DI
 	LEAQ    (DI)(DI*2), R8
@@ -8435,7 +8737,7 @@ skip184:
 	ADDQ    96(AX), CX
 	ADDQ    $0x00000040, DX
 	DECQ    BX
-	JNZ     loop181
+	JNZ     loop185
 	VZEROUPPER
 	RET
 
@@ -8449,7 +8751,7 @@ TEXT ·avx512UnpackBF16(SB), NOSPLIT, $0-8
 	INCQ AX
 	SHRQ $0x01, AX
 
-loop188:
+loop194:
 	VMOVDQU32 (CX), Z0
 	VPSLLD    $0x10, Z0, Z0
 	VMOVUPS   Z0, (DX)
@@ -8459,7 +8761,7 @@ loop188:
 	ADDQ      $0x00000040, CX
 	ADDQ      $0x00000080, DX
 	DECQ      AX
-	JNZ       loop188
+	JNZ       loop194
 	VZEROUPPER
 	RET
 
@@ -8478,7 +8780,7 @@ TEXT ·avx512WideFloat(SB), NOSPLIT, $0-8
 	MOVQ      48(AX), R9
 	MOVQ      56(AX), R10
 
-loop189:
+loop195:
 	MOVQ      80(AX), R11
 	MOVQ      64(AX), R12
 	MOVQ      DX, R13
@@ -8491,7 +8793,7 @@ loop189:
 	VMOVDQA32 Z0, Z7
 	VMOVDQA32 Z0, Z8
 
-loop190:
+loop196:
 	VMOVUPS          (R11), Z9
 	VFMADD231PS.BCST (DX), Z9, Z1
 	VFMADD231PS.BCST (DX)(BX*1), Z9, Z2
@@ -8504,7 +8806,7 @@ loop190:
 	ADDQ             $0x00000040, R11
 	ADDQ             $0x00000004, DX
 	DECQ             R12
-	JNZ              loop190
+	JNZ              loop196
 	MOVQ             R9, DX
 	VADDPS           (DX), Z1, Z1
 	VMOVUPS          Z1, (DX)
@@ -8532,6 +8834,6 @@ loop190:
 	LEAQ             (R13)(BX*8), DX
 	LEAQ             (R9)(R10*8), R9
 	DECQ             CX
-	JNZ              loop189
+	JNZ              loop195
 	VZEROUPPER
 	RET

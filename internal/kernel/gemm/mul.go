@@ -40,7 +40,7 @@ func (w *Matrix) kind() Kind {
 // chunkRows is the number of rows whose activations stay in the second-level
 // cache while the panels pass by, a multiple of every tile.
 func (w *Matrix) chunkRows() int {
-	const budget = 256 << 10
+	const budget = 384 << 10
 	return max(48, budget/rowStride(w.kind(), w.k)/24*24)
 }
 

@@ -28,7 +28,7 @@ func avx512Kernels(ctx *build.Context) {
 	}
 	for _, f := range floatTypes {
 		for _, m := range []int{1, 2, 4} {
-			k := zFloat{asm: c, floatType: f, m: m, parts: 4 / m}
+			k := zFloat{asm: c, floatType: f, m: m, parts: 4}
 			k.emit(fmt.Sprintf("avx512%sx%d", f.name, m))
 		}
 		if f.bytes < 4 {
