@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/inferflow/inferflow/internal/batch"
@@ -174,5 +175,31 @@ func within(t *testing.T, what string, got, want [][]float32, tol float64) {
 	}
 	if !(worst <= tol*top) {
 		t.Errorf("%s: %.1e of the largest value apart; %.0e is allowed", what, worst/top, tol)
+	}
+}
+
+// TestGGUF holds the GGUF binding of families that the zoo has only as
+// folders: files by llama.cpp's converter with PyTorch's logits for them, made
+// by scripts/reference/zoo_gguf.py. What the format does not keep, the
+// specification's override supplies.
+func TestGGUF(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("testdata", "gguf", "*.gguf"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no files: %v", err)
+	}
+	for _, file := range files {
+		raw, err := os.ReadFile(strings.TrimSuffix(file, ".gguf") + ".json")
+		var cases []golden
+		if err == nil {
+			err = json.Unmarshal(raw, &cases)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, g := range cases {
+			t.Run(fmt.Sprintf("%s/%d tokens", strings.TrimSuffix(filepath.Base(file), ".gguf"), len(g.IDs)), func(t *testing.T) {
+				testReference(t, file, g, 1e-4)
+			})
+		}
 	}
 }

@@ -1,0 +1,95 @@
+"""Makes internal/model/testdata/gguf: GGUF files of tiny models that the zoo has
+only as folders, by llama.cpp's own converter, with PyTorch's logits for them.
+Values that the format does not keep are set to what the specification's
+override assumes; docs/correctness.md lists them.
+
+    zoo_gguf.py ZOO LLAMA_CPP OUT [NAME ...]"""
+import json
+import pathlib
+import shutil
+import sys
+import tempfile
+
+zoo, llama_cpp, out = map(pathlib.Path, sys.argv[1:4])
+sys.path[:0] = [str(llama_cpp), str(llama_cpp / "gguf-py")]
+
+import torch  # noqa: E402
+from safetensors.torch import load_file, save_file  # noqa: E402
+from transformers import AutoModelForCausalLM  # noqa: E402
+
+import gguf  # noqa: E402
+from conversion import ModelBase, ModelType, get_model_architecture, get_model_class  # noqa: E402
+
+DELETE = object()
+# name: (family, changes of config.json, tensors left out, lengths of the prompts)
+MODELS = {
+    # The window is not stored, and released models after v0.1 have none.
+    "mistral": ("mistral", {"sliding_window": None}, (), (24,)),
+    # The scalar is not stored: the head size in all but one released model. The
+    # format has no head of its own for these.
+    "gemma2": ("gemma2", {"query_pre_attn_scalar": 10, "tie_word_embeddings": True}, ("lm_head.weight",), (24,)),
+    "gemma3_text": ("gemma3_text", {"query_pre_attn_scalar": 10, "tie_word_embeddings": True}, ("lm_head.weight",), (24,)),
+    "gpt2": ("gpt2", {"n_ctx": 128}, (), (24,)),
+    "phi3": ("phi3", {}, (), (24,)),
+    # Both lists of divisors: a prompt within the original positions, and one beyond.
+    "phi3-longrope": ("phi3", {
+        "original_max_position_embeddings": 16, "rope_parameters": DELETE, "rope_theta": 10000.0,
+        "rope_scaling": {"type": "longrope", "short_factor": [1.0, 1.1, 1.2, 1.3], "long_factor": [2.0, 3.0, 4.0, 5.0]}}, (), (12, 24)),
+}
+
+
+def stand_in(self):
+    """A vocabulary without meaning: these models speak ids."""
+    n = self.hparams.get("vocab_size")
+    self.gguf_writer.add_tokenizer_model("gpt2")
+    self.gguf_writer.add_tokenizer_pre("gpt-2")
+    self.gguf_writer.add_token_list(["t%d" % i for i in range(n)])
+    self.gguf_writer.add_token_types([1] * n)
+
+
+def folder(name, root):
+    family, changes, left_out, _ = MODELS[name]
+    d = root / name
+    d.mkdir()
+    c = json.loads((zoo / family / "config.json").read_text())
+    for k, v in changes.items():
+        if v is DELETE:
+            del c[k]
+        else:
+            c[k] = v
+    (d / "config.json").write_text(json.dumps(c))
+    words = {"t%d" % i: i for i in range(c["vocab_size"])}
+    (d / "tokenizer.json").write_text(json.dumps({"model": {"vocab": words}, "added_tokens": []}))  # one converter counts them
+    t = {k: v for k, v in load_file(zoo / family / "model.safetensors").items() if k not in left_out}
+    save_file(t, d / "model.safetensors", metadata={"format": "pt"})
+    return d
+
+
+def convert(d, path):
+    hp = ModelBase.load_hparams(d, False)
+    cls = get_model_class(get_model_architecture(hp, ModelType.TEXT))
+    cls.set_vocab = stand_in
+    with torch.inference_mode():
+        cls(d, gguf.LlamaFileType.MOSTLY_BF16, path, hparams=hp).write()
+
+
+def main():
+    out.mkdir(parents=True, exist_ok=True)
+    root = pathlib.Path(tempfile.mkdtemp())
+    for name in sys.argv[4:] or MODELS:
+        d = folder(name, root)
+        convert(d, out / (name + ".gguf"))
+        (d / "tokenizer.json").unlink()
+        model = AutoModelForCausalLM.from_pretrained(d, dtype=torch.float32, attn_implementation="eager").eval()
+        ids = json.loads((zoo / MODELS[name][0] / "golden.json").read_text())["input_ids"]
+        cases = []
+        for n in MODELS[name][3]:
+            with torch.inference_mode():
+                logits = model(torch.tensor([ids[:n]])).logits[0]
+            cases.append({"input_ids": ids[:n], "logits": [[float("%.6g" % v) for v in r] for r in logits.tolist()]})
+        (out / (name + ".json")).write_text(json.dumps(cases) + "\n")
+        print(name, (out / (name + ".gguf")).stat().st_size, "bytes")
+    shutil.rmtree(root)
+
+
+main()
