@@ -21,6 +21,7 @@ type args struct {
 	slice     unsafe.Pointer    // 80: Scratch.slice or Scratch.floats
 	work      unsafe.Pointer    // 88: Scratch.work
 	panel     int               // 96: bytes from panel to panel
+	ahead     int               // 104: the same if another call follows on, or 0
 }
 
 // kernel is a function of args in assembly.
@@ -68,6 +69,9 @@ func (ks *kernelSet) panels(w *Matrix, dst []float32, stride int, a *Acts, from,
 	step := max(1, callBytes/w.panel)
 	for ; p < end; p += step {
 		n := min(step, end-p)
+		if g.ahead = 0; p+n < end {
+			g.ahead = w.panel
+		}
 		ks.fewRows(w, dst, stride, a, from, to, p, n, s)
 		if p+n < end {
 			dst = dst[n*panelRows:]

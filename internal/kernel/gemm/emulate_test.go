@@ -100,7 +100,7 @@ func (m *machine) run(name string, arg *byte) {
 			if l.op == "JNZ" && m.cmp != 0 || l.op == "JZ" && m.cmp == 0 || l.op == "JLT" && m.cmp < 0 {
 				pc = l.jump - 1
 			}
-		case "VZEROUPPER", "PREFETCHT0":
+		case "VZEROUPPER", "PREFETCHT0", "PREFETCHT1":
 		default:
 			if l.op[0] == 'V' {
 				m.vector(l.op, l.args)
@@ -149,6 +149,11 @@ func (m *machine) scalar(op string, a []string) {
 	}
 	v := m.value(a[0])
 	switch op {
+	case "CMOVQEQ":
+		if m.cmp == 0 {
+			m.gp[dst] = v
+		}
+		return
 	case "MOVQ":
 		m.gp[dst] = v
 		return

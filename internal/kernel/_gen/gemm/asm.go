@@ -15,6 +15,7 @@ type asm struct {
 	data   map[string]operand.Mem
 	loaded map[string]reg.VecVirtual // constants held in registers by the current function
 	labels int
+	ahead  reg.GPVirtual // bytes to what is read next after this panel, in functions that know
 }
 
 func newAsm(c *build.Context) *asm {
@@ -148,8 +149,28 @@ func (c *asm) panels(args reg.Register, body func(panel, dst reg.GPVirtual)) {
 	c.XORQ(panel, panel)
 	c.XORQ(dst, dst)
 	c.loop(n, func() {
+		c.ahead = c.pointer(args, argPanel)
+		c.CMPQ(n, operand.U32(1))
+		c.CMOVQEQ(operand.Mem{Base: args, Disp: argAhead}, c.ahead)
 		body(panel, dst)
+		c.ahead = nil
 		c.ADDQ(operand.Mem{Base: args, Disp: argPanel}, panel)
 		c.advance(dst, 64)
 	})
+}
+
+// prefetchAhead is the distance in bytes at which planes are fetched: it reaches
+// over page borders, where the hardware stops.
+const prefetchAhead = 2048
+
+// fetch prefetches what a block takes of a plane: soon needed bytes of the same
+// plane, and the same place of the next panel, because a plane's end says
+// nothing of where that begins.
+func (c *asm) fetch(plane reg.Register, bytes, distance int) {
+	for line := 0; line < bytes; line += 64 {
+		c.PREFETCHT0(operand.Mem{Base: plane, Disp: distance + line})
+		if c.ahead != nil {
+			c.PREFETCHT1(operand.Mem{Base: plane, Index: c.ahead, Scale: 1, Disp: line})
+		}
+	}
 }

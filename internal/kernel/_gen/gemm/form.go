@@ -20,6 +20,7 @@ const (
 	argSlice     = 80
 	argWork      = 88
 	argPanel     = 96
+	argAhead     = 104 // of the last panel; others have the next one ahead
 
 	// A block of an unpacked slice.
 	sliceBytes  = 1344

@@ -177,17 +177,13 @@ func (k *intKernel) wideBlock() {
 	k.advance(k.slice, sliceBytes)
 }
 
-// prefetchAhead is the distance in bytes at which planes are fetched: it reaches
-// over page borders, where the hardware stops.
-const prefetchAhead = 2048
-
 func (k *intKernel) prefetch() {
 	for i, bits := range k.bits {
-		for line := range bits {
-			k.PREFETCHT0(operand.Mem{Base: k.plane[i], Disp: prefetchAhead + line*64})
+		if bits > 0 {
+			k.fetch(k.plane[i], bits*unit, prefetchAhead)
 		}
 	}
-	k.PREFETCHT0(operand.Mem{Base: k.plane[2], Disp: prefetchAhead / 4})
+	k.fetch(k.plane[2], scaleBytes[k.scale], prefetchAhead/4)
 }
 
 // dots sums the products of a block. Afterwards acc holds 16-bit pair sums of
