@@ -10,8 +10,11 @@ import (
 )
 
 // openModel opens a local file or folder, or a model by name, which is fetched
-// first if the cache does not hold it.
+// first if the cache does not hold it; demoName is the one inside the program.
 func openModel(ctx context.Context, ref string, o model.Options) (*model.Model, error) {
+	if ref == demoName {
+		return openDemo(o)
+	}
 	path, err := pull.Resolve(ctx, ref, pull.Options{Progress: pull.Terminal(os.Stderr), Note: notice})
 	if err != nil {
 		return nil, err

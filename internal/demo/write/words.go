@@ -1,9 +1,5 @@
 package main
 
-import "math"
-
-func exp(x float32) float64 { return math.Exp(float64(x)) }
-
 var moods = []string{"happy", "funny", "kind", "quiet", "brave", "sweet", "exciting", "gentle", "silly", "warm"}
 
 var openings = []string{
