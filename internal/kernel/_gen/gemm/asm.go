@@ -166,11 +166,22 @@ const prefetchAhead = 2048
 // fetch prefetches what a block takes of a plane: soon needed bytes of the same
 // plane, and the same place of the next panel, because a plane's end says
 // nothing of where that begins.
-func (c *asm) fetch(plane reg.Register, bytes, distance int) {
+func (c *asm) fetch(plane reg.Register, bytes, distance int, next bool) {
 	for line := 0; line < bytes; line += 64 {
 		c.PREFETCHT0(operand.Mem{Base: plane, Disp: distance + line})
-		if c.ahead != nil {
+		if next && c.ahead != nil {
 			c.PREFETCHT1(operand.Mem{Base: plane, Index: c.ahead, Scale: 1, Disp: line})
 		}
 	}
+}
+
+// fetchBlock prefetches for all planes of a block. Codes of 8 bits are so nearly
+// all of a panel that its start matters little, and were slower with it.
+func (c *asm) fetchBlock(f form, plane [4]reg.GPVirtual) {
+	for i, bits := range f.bits {
+		if bits > 0 {
+			c.fetch(plane[i], bits*unit, prefetchAhead, bits < 8)
+		}
+	}
+	c.fetch(plane[2], scaleBytes[f.scale], prefetchAhead/4, true)
 }

@@ -202,7 +202,7 @@ func (k *zKernel) eachBlock(args reg.Register, body func()) {
 	}
 	k.SHRQ(operand.Imm(3), n)
 	k.loop(n, func() {
-		k.fetch(k.plane[3], k.form.super, prefetchAhead/4)
+		k.fetch(k.plane[3], k.form.super, prefetchAhead/4, true)
 		for i := range k.form.super / 32 {
 			k.VCVTPH2PS(operand.Mem{Base: k.plane[3], Disp: 32 * i}, k.super[i])
 		}
@@ -264,12 +264,7 @@ func (c *asm) zero() reg.VecVirtual {
 }
 
 func (k *zKernel) prefetch() {
-	for i, bits := range k.bits {
-		if bits > 0 {
-			k.fetch(k.plane[i], bits*unit, prefetchAhead)
-		}
-	}
-	k.fetch(k.plane[2], scaleBytes[k.scale], prefetchAhead/4)
+	k.fetchBlock(k.form, k.plane)
 }
 
 func (k *zKernel) advancePlanes() {

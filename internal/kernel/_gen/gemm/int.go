@@ -178,12 +178,7 @@ func (k *intKernel) wideBlock() {
 }
 
 func (k *intKernel) prefetch() {
-	for i, bits := range k.bits {
-		if bits > 0 {
-			k.fetch(k.plane[i], bits*unit, prefetchAhead)
-		}
-	}
-	k.fetch(k.plane[2], scaleBytes[k.scale], prefetchAhead/4)
+	k.fetchBlock(k.form, k.plane)
 }
 
 // dots sums the products of a block. Afterwards acc holds 16-bit pair sums of

@@ -100,7 +100,7 @@ func (k *intKernel) wideScales() (scale, low [2]operand.Op) {
 
 // loadSuper converts the super-scales of the next 8 blocks and keeps them in work.
 func (k *intKernel) loadSuper() {
-	k.fetch(k.plane[3], k.super, prefetchAhead/4)
+	k.fetch(k.plane[3], k.super, prefetchAhead/4, true)
 	for i := range k.super / 16 {
 		t := k.YMM()
 		k.VCVTPH2PS(operand.Mem{Base: k.plane[3], Disp: 16 * i}, t)
