@@ -23,6 +23,7 @@ from tokenizers.models import BPE
 VOCAB = 2560  # with the end token, which is id 0
 END = "<|endoftext|>"
 TOP = 6
+TEMPERATURE, MIN_P = 0.8, 0.05  # as in write
 HELD_OUT = 40  # every so many stories one is kept for evaluation
 
 
@@ -147,9 +148,20 @@ class Mapper:
         if k is None:
             return [(hard, 1.0)]
         sums = {}
-        for t, p in zip(story["top"][k], story["prob"][k]):
-            sums[self.head(t)] = sums.get(self.head(t), 0) + p / 1000
-        return list(sums.items())
+        for t, p in zip(story["top"][k], sharpen(story["prob"][k])):
+            sums[self.head(t)] = sums.get(self.head(t), 0) + p
+        return [(t, p) for t, p in sums.items() if p > 0]
+
+
+def sharpen(thousandths):
+    """The probabilities with which write draws: at its temperature, without what is too far below the likeliest. Of the
+    tokens that are not listed each is at most as likely as the last listed one, which bounds what they have together."""
+    p = np.array(thousandths) / 1000
+    rest = max(0.0, 1 - p.sum())
+    low = p[-1] if len(p) else 0.0
+    rest = 0.5 * rest * low ** (1 / TEMPERATURE - 1) if len(p) == TOP and low >= MIN_P * p[0] else 0.0
+    q = np.where(p >= MIN_P * p.max(initial=0), p ** (1 / TEMPERATURE), 0)
+    return q / (q.sum() + rest) if q.sum() > 0 else q
 
 
 def read_judged(paths):
