@@ -104,9 +104,6 @@ func TestJudge(t *testing.T) {
 func TestPrompt(t *testing.T) {
 	seen := map[string]bool{}
 	for i := range uint64(200) {
-		if prompt(i) != prompt(i) {
-			t.Fatal("a prompt changes")
-		}
 		seen[prompt(i)] = true
 	}
 	if len(seen) < 195 {
