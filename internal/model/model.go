@@ -118,7 +118,7 @@ func (m *Model) open() error {
 			m.Template = t
 		}
 	}
-	m.MaxContext = m.maxContext()
+	m.MaxContext = m.Traced.MaxPositions
 	return m.generation()
 }
 
@@ -131,20 +131,6 @@ func (m *Model) notice(s string) {
 	if m.o.Notice != nil {
 		m.o.Notice(s)
 	}
-}
-
-// maxContext reads the positions that the model was made for.
-func (m *Model) maxContext() int {
-	key := "max_position_embeddings"
-	if m.files.meta != nil {
-		key = m.files.Architecture() + ".context_length"
-	}
-	for _, k := range []string{key, "n_positions", "max_seq_len", "n_ctx"} {
-		if f, ok := number(m.files.config[k]); ok && f >= 1 {
-			return int(f)
-		}
-	}
-	return 0
 }
 
 // TensorBytes is the stored size of all tensors.
