@@ -277,3 +277,18 @@ func literals(f file) []string {
 	sort.Strings(out)
 	return out
 }
+
+// TestReadmeSpec holds the whole specification that the README shows against the shipped one.
+func TestReadmeSpec(t *testing.T) {
+	top := root(t)
+	readme, err := os.ReadFile(filepath.Join(top, "README.md"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, rest, _ := strings.Cut(string(readme), "```python\n")
+	shown, _, ok := strings.Cut(rest, "```\n")
+	shipped, err := os.ReadFile(filepath.Join(top, "spec", "library", "qwen3.star"))
+	if err != nil || !ok || strings.TrimSpace(shown) != strings.TrimSpace(string(shipped)) {
+		t.Errorf("README.md does not show spec/library/qwen3.star as it is (%v)", err)
+	}
+}
