@@ -185,3 +185,19 @@ func (c *asm) fetchBlock(f form, plane [4]reg.GPVirtual) {
 	}
 	c.fetch(plane[2], scaleBytes[f.scale], prefetchAhead/4, true)
 }
+
+// fetchStart prefetches the start of each plane of the first panel, which
+// nothing ran ahead of.
+func (c *asm) fetchStart(f form, plane [4]reg.GPVirtual) {
+	for i, bytes := range [4]int{prefetchAhead, prefetchAhead, prefetchAhead / 4, f.super} {
+		if plane[i] == nil {
+			continue
+		}
+		if i == 1 {
+			bytes = bytes * f.bits[1] / f.bits[0]
+		}
+		for line := 0; line < bytes; line += 64 {
+			c.PREFETCHT0(operand.Mem{Base: plane[i], Disp: line})
+		}
+	}
+}

@@ -164,6 +164,8 @@ func (k *zKernel) loadPlanes(args reg.Register) {
 }
 
 func (k *zKernel) emitPacked(args reg.Register) {
+	k.loadPlanes(args)
+	k.fetchStart(k.form, k.plane)
 	k.panels(args, func(panel, dst reg.GPVirtual) {
 		k.loadPlanes(args)
 		for _, p := range k.plane {

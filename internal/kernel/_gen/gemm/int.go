@@ -68,6 +68,8 @@ func (k *intKernel) emit(name string) {
 
 // emitPacked computes M rows from packed panels, from zero.
 func (k *intKernel) emitPacked(args reg.Register) {
+	k.loadPlanes(args)
+	k.fetchStart(k.form, k.plane)
 	k.panels(args, func(panel, dst reg.GPVirtual) {
 		k.loadPlanes(args)
 		for _, p := range k.plane {
