@@ -3,6 +3,7 @@ package gemm
 import (
 	"fmt"
 	"math/rand/v2"
+	"sync"
 	"testing"
 
 	"github.com/inferflow/inferflow/quant"
@@ -36,4 +37,25 @@ func TestMulTile(t *testing.T) {
 			}
 		}
 	}
+}
+
+// Threads prepare parts of the rows, then share one matrix and one Acts, each
+// with its own Scratch.
+func TestThreadsShareMatrixAndActs(t *testing.T) {
+	const n, k, rows, threads = 80, 512, 20, 4
+	rng := rand.New(rand.NewPCG(13, 13))
+	w := newMatrix(t, rng, quant.Q4_K, n, k)
+	x := randomActs(rng, rows, k)
+	want := mulAll(w.Matrix, prepared(quant.Q4_K, x, rows, k), 0, rows, 0, w.Panels())
+	a, got := NewActs(rows, k), make([]float32, rows*n)
+	var wg sync.WaitGroup
+	for i := range threads {
+		wg.Go(func() { a.Prepare(Int8, x, k, rows, k, i*rows/threads, (i+1)*rows/threads) })
+	}
+	wg.Wait()
+	for p := range w.Panels() {
+		wg.Go(func() { w.Mul(got, n, a, 0, rows, p, p+1, NewScratch(k)) })
+	}
+	wg.Wait()
+	sameBits(t, "threads", got, want)
 }
