@@ -151,7 +151,7 @@ var linearCases = []testCase{
 	gatedCase("silu"), gatedCase("gelu"), gatedCase("gelu_tanh"), gatedCase("relu"), gatedCase("sigmoid"), gatedCase("gelu_quick"),
 	unaryCase("silu"), unaryCase("gelu"), unaryCase("gelu_tanh"), unaryCase("gelu_quick"), unaryCase("relu"), unaryCase("relu2"),
 	unaryCase("sigmoid"), unaryCase("tanh"), unaryCase("softplus"), unaryCase("elu", 0.8), unaryCase("clamp", -0.5, 0.7),
-	unaryCase("softcap", 3), unaryCase("scale", -2), unaryCase("add", 0.5), unaryCase("neg"), unaryCase("abs"), unaryCase("square"),
+	unaryCase("softcap", 3), unaryCase("scale", -2), unaryCase("scale", 0), unaryCase("add", 0.5), unaryCase("neg"), unaryCase("abs"), unaryCase("square"),
 	unaryCase("exp"), unaryCase("expm1"), unaryCase("sin"), unaryCase("cos"), unaryCase("log"), unaryCase("log1p"),
 	unaryCase("sqrt"), unaryCase("rsqrt"), unaryCase("pow", 1.5),
 }
