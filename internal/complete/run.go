@@ -107,6 +107,7 @@ type Answer struct {
 
 // Collect reads a run of one choice to its end, passing each text to show.
 func (r *Run) Collect(show func(text string)) (Answer, error) {
+	defer r.cancel()
 	var a Answer
 	var text strings.Builder
 	for {

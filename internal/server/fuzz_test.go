@@ -26,7 +26,7 @@ func FuzzBodies(f *testing.F) {
 	}
 	f.Add([]byte(`{"model":"tiny","messages":[{"role":"assistant","content":null,"tool_calls":[{"id":"1","function":{"name":"f","arguments":"{"}}]}],"chat_template_kwargs":{"messages":1}}`))
 	f.Add([]byte("{\"model\":\"tiny\",\"prompt\":\"\xff\"}"))
-	v := New(service(f, false), Options{Name: "tiny"})
+	v := New(service(f), Options{Name: "tiny"})
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		if len(raw) > 4096 {
 			return

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"log"
+	"math"
 	"net"
 	"net/http"
 	"strings"
@@ -170,7 +171,7 @@ func TestQueueFull(t *testing.T) {
 
 // TestSlow: neither headers nor bodies that drip hold a connection for long.
 func TestSlow(t *testing.T) {
-	v := New(service(t, false), Options{Name: "tiny", BodyTime: 100 * time.Millisecond})
+	v := New(service(t), Options{Name: "tiny", BodyTime: 100 * time.Millisecond})
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -272,9 +273,44 @@ func TestShutdownTold(t *testing.T) {
 	}
 }
 
+// TestNonFinite: weights that are no numbers end each request with an error
+// that names the layer; the server goes on.
+func TestNonFinite(t *testing.T) {
+	path := modeltest.Write(t, t.TempDir(), modeltest.Options{Template: template, Edit: func(name string, values []float32) {
+		if name == "blk.1.ffn_down.weight" {
+			values[7] = float32(math.NaN())
+		}
+	}})
+	m, err := model.Open(path, model.Options{Threads: 1})
+	if err == nil {
+		err = m.Load()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := complete.New(m, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { s.Close() })
+	_, h := serve(t, s, Options{Name: "tiny"})
+	for extra, want := range map[string]string{"": `{"error":{`, `, "n": 3`: `{"error":{`, `, "stream": true, "n": 2`: `data: {"error":{`} {
+		resp := post(t, context.Background(), h.URL, extra)
+		raw, _ := io.ReadAll(resp.Body)
+		resp.Body.Close()
+		if !bytes.Contains(raw, []byte(want)) || !bytes.Contains(raw, []byte("not finite")) || !bytes.Contains(raw, []byte("layer 1")) || !bytes.Contains(raw, []byte("server_error")) {
+			t.Errorf("%s gives %s", extra, raw)
+		}
+		if stream := strings.Contains(extra, "stream"); !stream && (resp.StatusCode != 500 || resp.Header.Get("X-Should-Retry") != "false") {
+			t.Errorf("%s gives %d %v", extra, resp.StatusCode, resp.Header)
+		}
+	}
+	idle(t, s)
+}
+
 // TestCrowd: 32 clients at once get the answers that each would get alone.
 func TestCrowd(t *testing.T) {
-	s := service(t, false)
+	s := service(t)
 	_, h := serve(t, s, Options{Name: "tiny"})
 	var wg sync.WaitGroup
 	for i := range 32 {
@@ -304,7 +340,7 @@ func TestCrowd(t *testing.T) {
 
 // TestSeed: a seed repeats an answer, its absence does not.
 func TestSeed(t *testing.T) {
-	_, h := serve(t, service(t, false), Options{Name: "tiny"})
+	_, h := serve(t, service(t), Options{Name: "tiny"})
 	text := func(extra string) string {
 		resp := post(t, context.Background(), h.URL, `, "temperature": 30, "max_tokens": 20`+extra)
 		defer resp.Body.Close()
@@ -328,7 +364,7 @@ func TestSeed(t *testing.T) {
 func TestLog(t *testing.T) {
 	var buf bytes.Buffer
 	var mu sync.Mutex
-	_, h := serve(t, service(t, false), Options{Name: "tiny", Log: log.New(writer(func(b []byte) {
+	_, h := serve(t, service(t), Options{Name: "tiny", Log: log.New(writer(func(b []byte) {
 		mu.Lock()
 		buf.Write(b)
 		mu.Unlock()
@@ -356,7 +392,7 @@ type writer func([]byte)
 func (w writer) Write(b []byte) (int, error) { w(b); return len(b), nil }
 
 func TestMetrics(t *testing.T) {
-	_, h := serve(t, service(t, false), Options{Name: "tiny"})
+	_, h := serve(t, service(t), Options{Name: "tiny"})
 	post(t, context.Background(), h.URL, `, "max_tokens": 4, "temperature": 0`).Body.Close()
 	post(t, context.Background(), h.URL, `, "n": 0`).Body.Close()
 	resp, err := http.Get(h.URL + "/metrics")

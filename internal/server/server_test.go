@@ -31,13 +31,10 @@ const template = `{% for m in messages %}{% if m.role == 'tool' %}{{ raise_excep
 // tale is what the test model says: words, a rune in two tokens, another in four.
 var tale = []string{"Once", " upon", " a", " time", ",", " caf", "\xc3", "\xa9", " cat", " \xf0", "\x9f", "\x98", "\xba", " sat", ".", "<|im_end|>"}
 
-// service loads a tiny model; the endless one never ends its answer.
-func service(t testing.TB, endless bool) *complete.Service {
+// service loads a tiny model.
+func service(t testing.TB) *complete.Service {
 	t.Helper()
 	o := modeltest.Options{Story: tale, Template: template, Context: 256}
-	if endless {
-		o.Story = []string{"Row", " row", " row,"}
-	}
 	m, err := model.Open(modeltest.Write(t, t.TempDir(), o), model.Options{Threads: 1, Rows: 64, Seqs: 16})
 	if err != nil {
 		t.Fatal(err)
@@ -179,7 +176,7 @@ func tidy(key string, v any) any {
 
 // TestTranscripts replays testdata/*.txt against a server.
 func TestTranscripts(t *testing.T) {
-	_, h := serve(t, service(t, false), Options{Name: "tiny", Aliases: []string{"org/tiny"}, Version: "test", MaxBody: 8000})
+	_, h := serve(t, service(t), Options{Name: "tiny", Aliases: []string{"org/tiny"}, Version: "test", MaxBody: 8000})
 	files, err := filepath.Glob("testdata/*.txt")
 	if err != nil || len(files) < 4 {
 		t.Fatalf("%d transcripts: %v", len(files), err)
