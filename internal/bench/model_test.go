@@ -240,7 +240,7 @@ func TestProfileOfStages(t *testing.T) {
 }
 
 func TestNotFused(t *testing.T) {
-	m := open(t, "gpt2.hf", model.Options{})
+	m := open(t, "gpt2.hf", model.Options{Unfused: true})
 	e, err := Explain(m)
 	if err != nil {
 		t.Fatal(err)

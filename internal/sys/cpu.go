@@ -47,7 +47,7 @@ var CPUTier = sync.OnceValue(func() Tier {
 
 func detect() Tier {
 	x := cpu.X86
-	if x.HasAVX2 && x.HasFMA {
+	if x.HasAVX2 && x.HasFMA && x.HasF16C {
 		if x.HasAVX512F && x.HasAVX512BW && x.HasAVX512VL && x.HasAVX512DQ && x.HasAVX512VNNI {
 			return AVX512
 		}

@@ -142,9 +142,19 @@ func (l *loader) linear(x *program.Linear) (executor, error) {
 	return e, l.matrix(x.Up, &e.up)
 }
 
+// fewRows is the number of rows up to which a product is bound by reading its
+// weights: long runs of panels keep the prefetch going.
+const fewRows = 4
+
+// maxPanels is the number of panels of a claim at most when rows are few.
+const maxPanels = 32
+
 // chunkOf is the number of panels of one claim: enough claims that threads end
-// together, few enough that claiming costs nothing, at most tileCols columns.
-func chunkOf(panels, threads int) int {
+// together, few enough that claiming costs nothing.
+func chunkOf(panels, threads, rows int) int {
+	if rows <= fewRows {
+		return max(1, min(maxPanels, panels/(threads*2)))
+	}
 	return max(1, min(tileCols/16, panels/(threads*6)))
 }
 
@@ -155,15 +165,15 @@ func (e *linear) run(s *Stage, w *worker) {
 	acts := e.prep.run(s, w, x, width, rows)
 	c := s.counter(w)
 	panels := e.w.Panels()
-	chunk := chunkOf(panels, s.team.Size())
+	chunk := chunkOf(panels, s.team.Size(), rows)
 	for from, to, ok := claim(c, panels, chunk); ok; from, to, ok = claim(c, panels, chunk) {
 		e.tile(s, w, acts, out, n, rows, from, to)
 	}
 }
 
 func (e *linear) tile(s *Stage, w *worker, acts *[2]*gemm.Acts, out []float32, n, rows, from, to int) {
-	col, cols := from*16, min(to*16, n)-from*16
-	y := w.tile[:rows*tileCols]
+	col, cols, stride := from*16, min(to*16, n)-from*16, (to-from)*16
+	y := w.tile
 	product(e.w, acts, y, rows, from, to, w)
 	var up []float32
 	if e.up != nil {
@@ -171,12 +181,12 @@ func (e *linear) tile(s *Stage, w *worker, acts *[2]*gemm.Acts, out []float32, n
 		product(e.up, acts, up, rows, from, to, w)
 	}
 	for r := 0; r < rows; r++ {
-		yr := y[r*tileCols : r*tileCols+cols]
+		yr := y[r*stride : r*stride+cols]
 		if e.b != nil {
 			vec.Add(yr, yr, e.b[col:col+cols])
 		}
 		if up != nil {
-			ur := up[r*tileCols : r*tileCols+cols]
+			ur := up[r*stride : r*stride+cols]
 			if e.upB != nil {
 				vec.Add(ur, ur, e.upB[col:col+cols])
 			}
@@ -188,8 +198,8 @@ func (e *linear) tile(s *Stage, w *worker, acts *[2]*gemm.Acts, out []float32, n
 	}
 }
 
-// product computes panels [from, to) for all rows into y, with stride tileCols
-// and the first panel in column 0.
+// product computes panels [from, to) for all rows into y, whose rows are
+// 16·(to−from) apart, with the first panel in column 0.
 func product(m *gemm.Matrix, acts *[2]*gemm.Acts, y []float32, rows, from, to int, w *worker) {
-	m.MulTile(y, tileCols, acts[gemm.KindOf(m.Type())], 0, rows, from, to, w.mul)
+	m.MulTile(y, (to-from)*16, acts[gemm.KindOf(m.Type())], 0, rows, from, to, w.mul)
 }

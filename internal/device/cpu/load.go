@@ -260,7 +260,7 @@ func (l *loader) workers() {
 	for i := 0; i < s.team.Size(); i++ {
 		w := &worker{id: i, mul: gemm.NewScratch(l.maxK), norm: make([]float32, max(privateRows, 1)*l.maxK)}
 		w.acts[gemm.Float], w.acts[gemm.Int8] = gemm.NewActs(privateRows, l.maxK), gemm.NewActs(privateRows, l.maxK)
-		w.tile = make([]float32, 2*s.o.Limits.Rows*tileCols)
+		w.tile = make([]float32, 2*max(s.o.Limits.Rows*tileCols, fewRows*maxPanels*16))
 		w.regs = make([]float32, maxRegs*tileFloats)
 		w.att = newAttention(s)
 		s.workers = append(s.workers, w)

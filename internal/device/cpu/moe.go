@@ -188,7 +188,7 @@ func (e *moe) scores(s *Stage, w *worker, acts *[2]*gemm.Acts, rows int) {
 		col, cols := from*16, min(to*16, n)-from*16
 		for r := 0; r < rows; r++ {
 			dst := s.moe.scores[r*n+col : r*n+col+cols]
-			copy(dst, w.tile[r*tileCols:])
+			copy(dst, w.tile[r*16:])
 			if e.bRouter != nil {
 				vec.Add(dst, dst, e.bRouter[col:col+cols])
 			}
@@ -269,7 +269,7 @@ func (e *moe) gatherWeighted(s *Stage, w *worker, rows int) {
 func (e *moe) first(s *Stage, w *worker) {
 	m := s.moe
 	panels := e.up[0].Panels()
-	chunk := chunkOf(panels*len(m.active), s.team.Size())
+	chunk := chunkOf(panels*len(m.active), s.team.Size(), fewRows+1)
 	per := (panels + chunk - 1) / chunk
 	c := s.counter(w)
 	for i, _, ok := claim(c, per*len(m.active), 1); ok; i, _, ok = claim(c, per*len(m.active), 1) {
@@ -318,7 +318,7 @@ func (e *moe) prepareHidden(s *Stage, w *worker) {
 func (e *moe) second(s *Stage, w *worker) {
 	m, n := s.moe, e.down[0].N()
 	panels := e.down[0].Panels()
-	chunk := chunkOf(panels*len(m.active), s.team.Size())
+	chunk := chunkOf(panels*len(m.active), s.team.Size(), fewRows+1)
 	per := (panels + chunk - 1) / chunk
 	c := s.counter(w)
 	for i, _, ok := claim(c, per*len(m.active), 1); ok; i, _, ok = claim(c, per*len(m.active), 1) {

@@ -110,7 +110,7 @@ func (e *qkv) run(s *Stage, w *worker) {
 	x, width := s.buf(e.step.In)
 	acts := e.prep.run(s, w, x, width, s.rows)
 	c := s.counter(w)
-	chunk := chunkOf(e.first[3], s.team.Size())
+	chunk := chunkOf(e.first[3], s.team.Size(), s.rows)
 	for from, to, ok := claim(c, e.first[3], chunk); ok; from, to, ok = claim(c, e.first[3], chunk) {
 		for i := range e.h {
 			if lo, hi := max(from, e.first[i]), min(to, e.first[i+1]); lo < hi {
@@ -129,15 +129,15 @@ func (e *qkv) run(s *Stage, w *worker) {
 }
 
 func (h *head) product(s *Stage, w *worker, acts *[2]*gemm.Acts, width, from, to int) {
-	y := w.tile[:s.rows*tileCols]
+	y := w.tile
 	product(h.m, acts, y, s.rows, from, to, w)
-	col, cols := from*16, min(to*16, h.m.N())-from*16
+	col, cols, stride := from*16, min(to*16, h.m.N())-from*16, (to-from)*16
 	for r := 0; r < s.rows; r++ {
 		dst := s.qkv[r*width+h.at+col : r*width+h.at+col+cols]
 		if h.b != nil {
-			vec.Add(dst, y[r*tileCols:r*tileCols+cols], h.b[col:col+cols])
+			vec.Add(dst, y[r*stride:r*stride+cols], h.b[col:col+cols])
 		} else {
-			copy(dst, y[r*tileCols:r*tileCols+cols])
+			copy(dst, y[r*stride:r*stride+cols])
 		}
 	}
 }
