@@ -39,7 +39,7 @@ func ids(n int, seed uint64) []int32 {
 // collect reads a stream to its end: the ids and the finish of each choice.
 func collect(t *testing.T, s *Stream) (tokens [][]int32, finish []Finish, err error) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	tokens, finish = make([][]int32, s.Request.N), make([]Finish, s.Request.N)
 	for {

@@ -21,7 +21,7 @@ func (m *flat) Diagnose(*batch.Batch) string { return "" }
 // TestSteadyStep: once lists have grown, a step of answers whose events are
 // read allocates nothing.
 func TestSteadyStep(t *testing.T) {
-	m := &flat{make([]float32, 500)}
+	m := &flat{make([]float32, 60)}
 	o := Options{Limits: sched.Limits{Rows: 64, Seqs: 16, Tokens: 20000}, Blocks: 20000, Queue: 8}
 	// The loop is not started: the test takes its part.
 	e := &Engine{m: m, o: o, wake: make(chan struct{}, 1), done: make(chan struct{}), live: map[*sched.Task]*choice{},
