@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"github.com/inferflow/inferflow/internal/device/ref"
 	"github.com/inferflow/inferflow/internal/graph"
 	"github.com/inferflow/inferflow/quant"
 	"github.com/inferflow/inferflow/tensor"
@@ -23,6 +24,9 @@ type net struct {
 	t   *testing.T
 	rng *rand.Rand
 	src source
+
+	ref  *ref.Machine
+	said [][][]float32 // the reference's answers to the batches run so far
 }
 
 // source gives the tensors of a net.
