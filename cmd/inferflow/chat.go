@@ -107,7 +107,7 @@ func (t *talk) loop(ctx context.Context) error {
 	if _, ok := in.(plainLines); !ok {
 		fmt.Fprintf(t.out, "%s · /help for help, Ctrl-D to leave\n", t.s.Model.Name)
 	}
-	if t.s.Template == nil {
+	if !t.s.Converses() {
 		fmt.Fprintln(t.out, "This model has no chat template: it goes on with your text.")
 	}
 	interrupted := false
@@ -216,7 +216,7 @@ func (t *talk) refuse(err error) {
 }
 
 func (t *talk) prompt() ([]int32, error) {
-	if t.s.Template == nil {
+	if !t.s.Converses() {
 		var b strings.Builder
 		for _, m := range t.history {
 			b.WriteString(m.Content)

@@ -37,5 +37,8 @@ func openService(ctx context.Context, ref string, o model.Options) (*complete.Se
 		m.Close()
 		return nil, err
 	}
+	for _, n := range s.Notes {
+		notice(n)
+	}
 	return s, nil
 }

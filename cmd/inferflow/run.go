@@ -100,7 +100,7 @@ func (f *runFlags) run(ctx context.Context, args []string) error {
 
 // prompt encodes the prompt: as a conversation where the model has a chat template.
 func (f *runFlags) prompt(s *complete.Service, prompt string) ([]int32, error) {
-	if f.raw || s.Template == nil {
+	if f.raw || !s.Converses() {
 		if f.system != "" {
 			return nil, usagef("--system needs a chat template: the model has none, or --raw was given")
 		}

@@ -66,9 +66,6 @@ demo model is served.`,
 			}
 			v := server.New(s, so)
 			m := s.Model
-			for _, n := range s.Notes {
-				notice(n)
-			}
 			notice(fmt.Sprintf("serving %s at http://%s/v1 (context %d tokens, %s for keys and values)", so.Name, l.Addr(), m.Limits.Tokens, model.Bytes(m.KVBytes)))
 			err = v.Serve(ctx, l, grace)
 			if errors.Is(err, http.ErrServerClosed) {

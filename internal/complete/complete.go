@@ -29,12 +29,13 @@ var (
 // Service answers text requests with one loaded model. It is safe for
 // concurrent use.
 type Service struct {
-	Model    *model.Model
-	Engine   *engine.Engine
-	Tok      *tokenizer.Tokenizer
-	Template *chat.Template // nil where the model has none
-	Created  time.Time
-	Notes    []string // what a user should know of the model's own settings
+	Model       *model.Model
+	Engine      *engine.Engine
+	Tok         *tokenizer.Tokenizer
+	Template    *chat.Template // nil where the model has none
+	Created     time.Time
+	badTemplate error
+	Notes       []string // what a user should know of the model's own settings
 
 	defaults sample.Params
 }
@@ -50,17 +51,19 @@ func New(m *model.Model, queue int) (*Service, error) {
 		if !strings.Contains(m.Template, "developer") {
 			o.DeveloperRole = "system" // a newer name of the same role
 		}
-		t, err := chat.Parse(m.Template, o)
-		if err != nil {
-			return nil, fmt.Errorf("complete: %s: chat template: %w", m.Path, err)
+		if s.Template, s.badTemplate = chat.Parse(m.Template, o); s.badTemplate != nil {
+			s.Notes = append(s.Notes, fmt.Sprintf("conversations are refused, for the model's chat template cannot be read: %v", s.badTemplate))
 		}
-		s.Template = t
 	}
 	s.settle()
 	s.Engine = engine.New(m, engine.Options{Queue: queue, Blocks: m.Limits.Blocks,
 		Limits: sched.Limits{Rows: m.Limits.Rows, Seqs: m.Limits.Seqs, Tokens: m.Limits.Tokens}})
 	return s, nil
 }
+
+// Converses says whether the model takes conversations: it has a chat
+// template, even if one that cannot be read.
+func (s *Service) Converses() bool { return s.Template != nil || s.badTemplate != nil }
 
 // Close ends all requests and closes the model.
 func (s *Service) Close() error {
@@ -130,6 +133,9 @@ func equal(a, b []int32) bool {
 // Chat renders a conversation with the model's template and encodes it. What
 // came from the conversation is never parsed for special tokens.
 func (s *Service) Chat(in chat.Input) ([]int32, error) {
+	if s.badTemplate != nil {
+		return nil, fmt.Errorf("complete: %s: %w: %w; a plain completion (--raw) is possible", s.Model.Name, ErrTemplate, s.badTemplate)
+	}
 	if s.Template == nil {
 		return nil, fmt.Errorf("complete: %s: %w; use a plain completion (--raw)", s.Model.Name, ErrNoTemplate)
 	}

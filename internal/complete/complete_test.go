@@ -283,3 +283,17 @@ func TestDefaults(t *testing.T) {
 		t.Errorf("%+v, %q", d, s.Notes)
 	}
 }
+
+// TestBadTemplate: a template that cannot be read costs conversations, not completions.
+func TestBadTemplate(t *testing.T) {
+	s := open(t, modeltest.Options{Template: "{% if messages %}"})
+	if s.Template != nil || !s.Converses() || len(s.Notes) != 1 {
+		t.Fatalf("template %v, converses %v, notes %q", s.Template, s.Converses(), s.Notes)
+	}
+	if _, err := s.Chat(hello()); !errors.Is(err, ErrTemplate) {
+		t.Errorf("a conversation gives %v", err)
+	}
+	if ids := s.Text("a", false); len(ids) == 0 {
+		t.Error("a plain text gives no tokens")
+	}
+}
