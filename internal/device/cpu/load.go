@@ -261,7 +261,7 @@ func (l *loader) workers() {
 		w := &worker{id: i, mul: gemm.NewScratch(l.maxK), norm: make([]float32, max(privateRows, 1)*l.maxK)}
 		w.acts[gemm.Float], w.acts[gemm.Int8] = gemm.NewActs(privateRows, l.maxK), gemm.NewActs(privateRows, l.maxK)
 		w.tile = make([]float32, 2*max(s.o.Limits.Rows*tileCols, fewRows*maxPanels*16))
-		w.regs = make([]float32, maxRegs*tileFloats)
+		w.regs = make([]float32, max(maxRegs*tileFloats, l.maxK)) // also a whole row, of experts that return their input
 		w.att = newAttention(s)
 		s.workers = append(s.workers, w)
 	}

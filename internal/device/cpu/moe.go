@@ -107,7 +107,7 @@ func (l *loader) lowerMoE(x *program.MoE) (executor, error) {
 func (z *moeSize) grow(e *moe, x *program.MoE, k, width int) {
 	z.experts, z.scores = max(z.experts, x.Experts.Experts), max(z.scores, x.Router.W.Shape[0])
 	z.topK, z.hidden = max(z.topK, x.Route.TopK), max(z.hidden, e.hidden)
-	z.width, z.k = max(z.width, width), max(z.k, k)
+	z.width, z.k = max(z.width, width, k), max(z.k, k) // out also holds weighted inputs
 }
 
 // experts packs each expert of a stacked weight [E, out, in] as a matrix.

@@ -99,7 +99,23 @@ func (e *normExec) row(s *Stage, w *worker, r int) {
 // rowsExec keeps the wanted rows.
 type rowsExec struct{ step *program.Rows }
 
-func (e *rowsExec) run(s *Stage, w *worker) { s.byRows(w, s.outs, e) }
+func (e *rowsExec) run(s *Stage, w *worker) {
+	if w.id == 0 { // alone: the map is not locked
+		if ids := s.ids(e.step.In); ids != nil {
+			s.routes[e.step.Out] = keepIDs(ids, s.rows, s.b.Out)
+		}
+	}
+	s.byRows(w, s.outs, e)
+}
+
+// keepIDs is the expert ids of the wanted rows.
+func keepIDs(ids []int32, rows int, wanted []int32) (out []int32) {
+	k := len(ids) / rows
+	for _, r := range wanted {
+		out = append(out, ids[int(r)*k:(int(r)+1)*k]...)
+	}
+	return out
+}
 
 func (e *rowsExec) row(s *Stage, w *worker, r int) {
 	x, n := s.buf(e.step.In)

@@ -129,6 +129,22 @@ var moeCases = []testCase{
 		gate := n.unary("sigmoid", n.linear(h, 1))
 		return n.head(n.add(x, n.add(n.mixture(h, h, quant.F32, nil), n.binary("mul", gate, shared))))
 	}},
+	{name: "moe/one route for two layers", has: []program.Kind{program.KindOp, program.KindRows}, build: func(n *net) *graph.Node {
+		n.Layer = 0
+		e := n.embed()
+		first := n.mixture(e, e, quant.F32, nil)
+		route := n.G.Nodes[first.In[1]]
+		x := n.attend(n.add(e, first), heads{q: 2, kv: 1, dim: 16}, graph.AttentionAttr{}, nil)
+		again := n.must(n.Add(graph.OpExperts, first.Attr, nil, x, route))
+		return n.head(n.add(x, again))
+	}},
+	{name: "moe/narrow output of weighted inputs", has: []program.Kind{program.KindMoE}, build: func(n *net) *graph.Node {
+		x := n.embed()
+		r := n.must(n.Add(graph.OpRoute, &graph.RouteAttr{TopK: 2, Score: "sigmoid"}, nil, n.linear(x, experts)))
+		a := &graph.ExpertsAttr{Experts: experts, Act: "silu", WeightInput: true, Gate: n.matrix(quant.F32, experts, inner, width),
+			Up: n.matrix(quant.F32, experts, inner, width), Down: n.matrix(quant.F32, experts, 8, inner)}
+		return n.linear(n.must(n.Add(graph.OpExperts, a, nil, x, r)), vocab)
+	}},
 	{name: "moe/an activation after it", has: []program.Kind{program.KindMoE, program.KindElementwise}, build: func(n *net) *graph.Node {
 		x := n.embed()
 		return n.head(n.unary("tanh", n.mixture(x, x, quant.F32, nil)))
