@@ -128,7 +128,6 @@ func (e *rowsExec) row(s *Stage, w *worker, r int) {
 type opExec struct {
 	step *program.OpStep
 	node *graph.Node
-	ids  []int32
 }
 
 func (e *opExec) run(s *Stage, w *worker) {
