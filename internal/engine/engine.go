@@ -31,6 +31,12 @@ type Model interface {
 	Diagnose(b *batch.Batch) string
 }
 
+// embedder is a Model whose embedding may have fewer rows than a row of logits
+// has numbers.
+type embedder interface {
+	Embeds() int // ids below it can be computed; 0: all
+}
+
 // Options bounds an engine.
 type Options struct {
 	Limits sched.Limits
@@ -131,6 +137,15 @@ func New(m Model, o Options) *Engine {
 	return e
 }
 
+// PromptIDs is the bound of the ids that a prompt may hold: 0 to PromptIDs()−1.
+func (e *Engine) PromptIDs() int {
+	n := e.m.Vocab()
+	if x, ok := e.m.(embedder); ok && x.Embeds() > 0 {
+		n = min(n, x.Embeds())
+	}
+	return n
+}
+
 // Submit queues a request. Its events come from the Stream; cancelling ctx
 // ends it and frees all it holds within one step.
 func (e *Engine) Submit(ctx context.Context, r Request) (*Stream, error) {
@@ -169,9 +184,10 @@ func (e *Engine) check(r *Request) error {
 	case r.Max < 0:
 		return fmt.Errorf("engine: %w: a negative number of tokens was asked for", ErrRequest)
 	}
+	ids := e.PromptIDs()
 	for i, id := range r.Prompt {
-		if id < 0 || int(id) >= e.m.Vocab() {
-			return fmt.Errorf("engine: %w: prompt token %d is %d; ids go from 0 to %d", ErrRequest, i, id, e.m.Vocab()-1)
+		if id < 0 || int(id) >= ids {
+			return fmt.Errorf("engine: %w: prompt token %d is %d; ids go from 0 to %d", ErrRequest, i, id, ids-1)
 		}
 	}
 	r.N = max(1, r.N)

@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 	"math/rand/v2"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -377,6 +378,64 @@ func TestFailure(t *testing.T) {
 	}
 	if st := settled(t, e); st.Errors != 1 {
 		t.Errorf("%d errors are counted", st.Errors)
+	}
+}
+
+// TestContained: of several requests in one batch only the one that the device
+// refuses ends; the others say what they say alone.
+func TestContained(t *testing.T) {
+	p := sample.Defaults()
+	p.Temperature, p.LogitBias = 0, map[int32]float32{39: -100}
+	said := func(fail int32) [][]int32 {
+		m := gated(t)
+		m.fail = fail
+		e := start(t, m, Options{Limits: limits(64, 8, 128), Blocks: 60})
+		first := submit(t, e, Request{Prompt: []int32{1}, Params: p, Max: 9})
+		<-m.enter // the others queue while this step runs, and meet in the next
+		var streams []*Stream
+		for i := range 6 {
+			r := Request{Prompt: []int32{int32(i + 2), 38, 3}, Params: p, Max: 6, N: 1 + i%2, PromptLogprobs: i == 4}
+			if i == 3 {
+				r.Prompt[1] = 39
+			}
+			streams = append(streams, submit(t, e, r))
+		}
+		go m.open()
+		var out [][]int32
+		for i, s := range append([]*Stream{first}, streams...) {
+			got, _, err := collect(t, s)
+			if bad := i == 4 && fail != 0; bad != errors.Is(err, errBroken) {
+				t.Errorf("request %d ends with %v", i, err)
+			} else if !bad {
+				out = append(out, got...)
+			}
+		}
+		if st := settled(t, e); fail != 0 && st.Errors != 1 {
+			t.Errorf("%d errors are counted", st.Errors)
+		}
+		return out
+	}
+	want, got := said(0), said(39)
+	if want = slices.Delete(want, 5, 7); !reflect.DeepEqual(got, want) {
+		t.Errorf("with a guilty one: %v\nwithout: %v", got, want)
+	}
+}
+
+// short is a model whose embedding lacks the last ids.
+type short struct{ *fake }
+
+func (short) Embeds() int { return 30 }
+
+// TestEmbeds: a prompt holds only ids that the embedding has rows for.
+func TestEmbeds(t *testing.T) {
+	e := New(short{newFake(t)}, Options{Limits: limits(64, 8, 64), Blocks: 60})
+	t.Cleanup(e.Close)
+	_, err := e.Submit(context.Background(), Request{Prompt: []int32{1, 30}, Params: sample.Defaults()})
+	if !errors.Is(err, ErrRequest) || !strings.Contains(err.Error(), "from 0 to 29") {
+		t.Errorf("%v", err)
+	}
+	if _, _, err := collect(t, submit(t, e, Request{Prompt: []int32{29}, Params: sample.Defaults(), Max: 2})); err != nil {
+		t.Error(err)
 	}
 }
 

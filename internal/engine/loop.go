@@ -3,8 +3,10 @@ package engine
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/inferflow/inferflow/internal/batch"
 	"github.com/inferflow/inferflow/internal/sample"
 	"github.com/inferflow/inferflow/internal/sched"
 )
@@ -116,24 +118,56 @@ func (e *Engine) publish() {
 
 // step computes the batch and hands out its tokens.
 func (e *Engine) step() {
-	e.sick = ""
 	for _, t := range e.tasks {
 		e.live[t].stream.start()
 	}
+	whole := e.b
+	e.compute(whole, e.tasks)
+	e.b = whole
+}
+
+// compute runs a batch and hands out its tokens. Where the model refuses it,
+// its halves are tried apart, so that only the guilty sequences end; what a
+// refused run stored is stored again, to the same values.
+func (e *Engine) compute(b batch.Batch, tasks []*sched.Task) {
+	e.b, e.sick = b, ""
 	t0 := time.Now()
 	err := e.m.Forward(&e.b)
 	e.mu.Lock()
 	e.stats.Steps++
 	e.stats.StepSeconds += time.Since(t0).Seconds()
 	e.mu.Unlock()
-	if err != nil {
-		for _, t := range e.tasks {
-			e.endAll(t, e.live[t], fmt.Errorf("engine: %w", err))
-		}
-		return
+	switch half := len(tasks) / 2; {
+	case err == nil:
+		e.handOut(tasks)
+	case half == 0:
+		e.endAll(tasks[0], e.live[tasks[0]], fmt.Errorf("engine: %w", err))
+	default:
+		e.compute(part(b, 0, half), tasks[:half])
+		e.compute(part(b, half, len(tasks)), tasks[half:])
 	}
+}
+
+// part is the batch of the sequences [from, to) of b.
+func part(b batch.Batch, from, to int) batch.Batch {
+	first := b.Seqs[from].Row
+	last := b.Seqs[to-1].Row + b.Seqs[to-1].N
+	p := batch.Batch{Tokens: b.Tokens[first:last], Pos: b.Pos[first:last], Seqs: slices.Clone(b.Seqs[from:to])}
+	for i := range p.Seqs {
+		p.Seqs[i].Row -= first
+	}
+	for _, row := range b.Out {
+		if row >= first && row < last {
+			p.Out = append(p.Out, row-first)
+		}
+	}
+	return p
+}
+
+// handOut delivers the wanted rows of the computed batch.
+func (e *Engine) handOut(tasks []*sched.Task) {
 	out := 0
-	for i, t := range e.tasks {
+	for i, t := range tasks {
 		q := e.b.Seqs[i]
 		from := out
 		for out < len(e.b.Out) && e.b.Out[out] < q.Row+q.N {

@@ -192,11 +192,17 @@ func (m *Model) Exact() *ref.Machine {
 // Graph is the traced graph.
 func (m *Model) Graph() *graph.Graph { return m.Traced.Graph }
 
+// maxThreads bounds a team before anything is allocated for it.
+const maxThreads = 1024
+
 // Load packs the weights and reserves the key/value pool.
 func (m *Model) Load() error {
 	threads := m.o.Threads
 	if threads <= 0 {
 		threads = sys.UsableCPUs()
+	}
+	if threads > maxThreads {
+		return fmt.Errorf("model: %d threads were asked for; %d are possible", threads, maxThreads)
 	}
 	if runtime.GOMAXPROCS(0) < threads+2 {
 		runtime.GOMAXPROCS(threads + 2)
@@ -262,6 +268,23 @@ func (m *Model) Logits(i int) []float32 { return m.stages[len(m.stages)-1].Logit
 func (m *Model) Vocab() int {
 	g := m.Traced.Graph
 	return g.Nodes[g.Outputs[0].Node].Width()
+}
+
+// Embeds is the number of token ids that have a row in each table of
+// embeddings, 0 if the graph reads none.
+func (m *Model) Embeds() int {
+	rows := 0
+	g := m.Traced.Graph
+	for _, n := range g.Nodes {
+		a, ok := n.Attr.(*graph.EmbedAttr)
+		if !ok || g.Nodes[n.In[0]].Op != graph.OpTokens || a.Guard > 0 && a.Guard <= a.Table.Shape[0] {
+			continue
+		}
+		if v := a.Table.Shape[0]; rows == 0 || v < rows {
+			rows = v
+		}
+	}
+	return rows
 }
 
 // Diagnose runs a batch again and names the first step with a value that is not finite.

@@ -276,9 +276,17 @@ func TestShutdownTold(t *testing.T) {
 // TestNonFinite: weights that are no numbers end each request with an error
 // that names the layer; the server goes on.
 func TestNonFinite(t *testing.T) {
+	for tensor, where := range map[string]string{"blk.1.ffn_down.weight": "layer 1", "token_embd.weight": "before the layers", "output.weight": "after the layers"} {
+		t.Run(tensor, func(t *testing.T) { nonFinite(t, tensor, where) })
+	}
+}
+
+func nonFinite(t *testing.T, tensor, where string) {
 	path := modeltest.Write(t, t.TempDir(), modeltest.Options{Template: template, Edit: func(name string, values []float32) {
-		if name == "blk.1.ffn_down.weight" {
-			values[7] = float32(math.NaN())
+		if name == tensor {
+			for i := 7; i < len(values); i += 8 {
+				values[i] = float32(math.NaN())
+			}
 		}
 	}})
 	m, err := model.Open(path, model.Options{Threads: 1})
@@ -298,7 +306,7 @@ func TestNonFinite(t *testing.T) {
 		resp := post(t, context.Background(), h.URL, extra)
 		raw, _ := io.ReadAll(resp.Body)
 		resp.Body.Close()
-		if !bytes.Contains(raw, []byte(want)) || !bytes.Contains(raw, []byte("not finite")) || !bytes.Contains(raw, []byte("layer 1")) || !bytes.Contains(raw, []byte("server_error")) {
+		if !bytes.Contains(raw, []byte(want)) || !bytes.Contains(raw, []byte("not finite")) || !bytes.Contains(raw, []byte(where)) || !bytes.Contains(raw, []byte("server_error")) {
 			t.Errorf("%s gives %s", extra, raw)
 		}
 		if stream := strings.Contains(extra, "stream"); !stream && (resp.StatusCode != 500 || resp.Header.Get("X-Should-Retry") != "false") {

@@ -69,8 +69,8 @@ func (v *Server) prompts(raw json.RawMessage) ([]prompt, error) {
 	}
 	for _, ids := range many {
 		for i, id := range ids {
-			if id < 0 || int(id) >= v.s.Model.Vocab() {
-				return nil, badRequest("prompt", "prompt: id %d at %d is not a token; ids go from 0 to %d", id, i, v.s.Model.Vocab()-1)
+			if id < 0 || int(id) >= v.s.Engine.PromptIDs() {
+				return nil, badRequest("prompt", "prompt: id %d at %d is not a token; ids go from 0 to %d", id, i, v.s.Engine.PromptIDs()-1)
 			}
 		}
 		out = append(out, prompt{ids: ids, text: v.s.Tok.Decode(ids, false)})

@@ -292,7 +292,13 @@ func (s *Stage) describe(i, row int, v float32) string {
 		line = s.p.Graph.Nodes[n].Line
 		break
 	}
-	return fmt.Sprintf("layer %d, step %s (%s), row %d: %v", st.Layer, st.Kind, line, row, v)
+	where := fmt.Sprintf("layer %d", st.Layer)
+	if st.Layer < 0 {
+		where = "what comes before the layers"
+	} else if st.Layer >= s.p.Graph.Layers {
+		where = "what comes after the layers"
+	}
+	return fmt.Sprintf("%s, step %s (%s), row %d: %v", where, st.Kind, line, row, v)
 }
 
 // Diagnose implements device.Stage.
