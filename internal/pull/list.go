@@ -85,7 +85,7 @@ func Remove(ctx context.Context, ref string, o Options) error {
 	if err != nil {
 		return err
 	}
-	if m, known := lookup(ref); !ok && known {
+	if m, known := Named(ref); !ok && known {
 		if t, err = m.target(); err != nil {
 			return err
 		}

@@ -152,7 +152,7 @@ func (p *puller) understand(ref string) (t target, path string, err error) {
 	if t, ok, err := parse(ref); ok || err != nil {
 		return t, "", err
 	}
-	if m, ok := lookup(ref); ok {
+	if m, ok := Named(ref); ok {
 		if _, err := os.Stat(ref); err == nil {
 			p.Note(fmt.Sprintf("%s is taken for the known name; write .%c%s for the file here", ref, filepath.Separator, ref))
 		}

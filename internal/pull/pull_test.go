@@ -35,6 +35,20 @@ func TestCatalog(t *testing.T) {
 	}
 }
 
+func TestNamed(t *testing.T) {
+	for _, ref := range []string{"smollm2", "SmolLM2-135M"} {
+		m, ok := Named(ref)
+		if !ok || m.Name != "smollm2" || m.Sampling["temperature"] != 0.2 || m.Sampling["top_p"] != 0.9 {
+			t.Errorf("%s: %v, %+v", ref, ok, m)
+		}
+	}
+	for _, ref := range []string{"", "smollm", "./smollm2", "hf:owner/repo/smollm2"} {
+		if m, ok := Named(ref); ok {
+			t.Errorf("%q is found: %+v", ref, m)
+		}
+	}
+}
+
 // withModel puts one more name into the table for the time of a test.
 func withModel(t *testing.T, m Model) {
 	old := catalog
