@@ -3,6 +3,7 @@ package main
 import (
 	"bufio"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -30,6 +31,9 @@ tokens of each.`,
 			o, err := f.options()
 			if err != nil {
 				return err
+			}
+			if chunk < 0 {
+				return usagef("--chunk must not be negative")
 			}
 			o.NoTokenizer = true
 			ids, err := readIDs(os.Stdin)
@@ -67,8 +71,15 @@ func readIDs(r io.Reader) ([]int32, error) {
 		InputIDs        []int32 `json:"input_ids"`
 		DecoderInputIDs []int32 `json:"decoder_input_ids"`
 	}
-	if err := json.NewDecoder(r).Decode(&in); err != nil {
-		return nil, usagef("standard input: want {\"input_ids\": [1, 2, 3]}: %w", err)
+	d := json.NewDecoder(io.LimitReader(r, maxInput))
+	switch err := d.Decode(&in); {
+	case errors.Is(err, io.EOF):
+		return nil, usagef("standard input is empty; want {\"input_ids\": [1, 2, 3]}")
+	case err != nil:
+		return nil, usagef("standard input is not {\"input_ids\": [1, 2, 3]}")
+	}
+	if _, err := d.Token(); !errors.Is(err, io.EOF) {
+		return nil, usagef("standard input goes on after its JSON value")
 	}
 	if len(in.InputIDs) == 0 {
 		return nil, usagef("standard input: input_ids is empty")
@@ -158,6 +169,9 @@ func (p *rowPrinter) row(v []float32) {
 }
 
 func (p *rowPrinter) likeliest(v []float32) {
+	if p.n == 0 {
+		fmt.Fprintln(p.w, "  row      id    logit      id    logit      id    logit      id    logit      id    logit")
+	}
 	fmt.Fprintf(p.w, "%5d ", p.n)
 	p.n++
 	used := map[int]bool{}

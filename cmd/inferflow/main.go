@@ -6,9 +6,15 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
+	"github.com/inferflow/inferflow/internal/program"
+	"github.com/inferflow/inferflow/internal/sample"
 	"github.com/inferflow/inferflow/spec"
 )
 
@@ -37,11 +43,39 @@ func run(args []string) int {
 		return 0
 	}
 	var usage usageError
-	fmt.Fprintln(os.Stderr, "inferflow:", err)
-	if errors.As(err, &usage) {
+	fmt.Fprintln(os.Stderr, "inferflow:", plain(err.Error()))
+	if errors.As(err, &usage) || errors.Is(err, sample.ErrParams) || errors.Is(err, program.ErrCut) {
 		return 2
 	}
 	return 1
+}
+
+// plain shows control characters, which may come from a stranger's file, as
+// escapes: a terminal must not obey them.
+func plain(s string) string {
+	var b strings.Builder
+	for _, r := range s {
+		if r == '\n' || r == '\t' || unicode.IsPrint(r) {
+			b.WriteRune(r)
+			continue
+		}
+		b.WriteString(strings.Trim(strconv.QuoteRune(r), "'"))
+	}
+	return b.String()
+}
+
+// revision is the version set at release, else what the build knows of its source.
+func revision() string {
+	info, ok := debug.ReadBuildInfo()
+	if version != "dev" || !ok {
+		return version
+	}
+	for _, s := range info.Settings {
+		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
+			return "dev-" + s.Value[:12]
+		}
+	}
+	return version
 }
 
 // rootCommand is the one visible table of commands.
@@ -49,7 +83,7 @@ func rootCommand() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "inferflow",
 		Short:         "Run, serve and examine language models on your own machine",
-		Version:       version,
+		Version:       revision(),
 		SilenceErrors: true,
 		SilenceUsage:  true,
 		RunE: func(c *cobra.Command, args []string) error {

@@ -2,7 +2,11 @@ package main
 
 import (
 	"context"
+	"fmt"
+	"io"
 	"os"
+	"path/filepath"
+	"slices"
 
 	"github.com/inferflow/inferflow/internal/complete"
 	"github.com/inferflow/inferflow/internal/model"
@@ -19,7 +23,48 @@ func openModel(ctx context.Context, ref string, o model.Options) (*model.Model, 
 	if err != nil {
 		return nil, err
 	}
-	return model.Open(path, o)
+	m, err := model.Open(path, o)
+	if err == nil {
+		advise(m, ref)
+	}
+	return m, err
+}
+
+// advise gives a model of the table the sampling that its card advises, where
+// its files hold none.
+func advise(m *model.Model, ref string) {
+	for _, t := range pull.Names() {
+		if t.Sampling != nil && (t.Name == ref || slices.Contains(t.Aliases, ref) || t.File == filepath.Base(m.Path)) {
+			m.Generation.Suggest(t.Sampling, "advice of the model's card")
+		}
+	}
+}
+
+// isModel says that a single argument names a model, not a prompt.
+func isModel(arg string) bool {
+	for _, t := range pull.Names() {
+		if t.Name == arg || slices.Contains(t.Aliases, arg) {
+			return true
+		}
+	}
+	ext := filepath.Ext(arg)
+	info, err := os.Stat(arg)
+	return err == nil && (info.IsDir() || ext == ".gguf" || ext == ".safetensors")
+}
+
+// maxInput bounds what is read from standard input or a text file.
+const maxInput = 256 << 20
+
+// readAll reads all of r, within maxInput.
+func readAll(r io.Reader, what string) (string, error) {
+	b, err := io.ReadAll(io.LimitReader(r, maxInput+1))
+	if err != nil {
+		return "", fmt.Errorf("%s: %w", what, err)
+	}
+	if len(b) > maxInput {
+		return "", fmt.Errorf("%s is longer than %d MiB", what, maxInput>>20)
+	}
+	return string(b), nil
 }
 
 // openService opens and loads a model and starts its engine.

@@ -3,12 +3,14 @@ package main
 import (
 	"fmt"
 	"os"
+	"regexp"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/pflag"
 
 	"github.com/inferflow/inferflow/internal/model"
+	"github.com/inferflow/inferflow/internal/sys"
 )
 
 // modelFlags are the flags of every command that opens a model.
@@ -45,8 +47,8 @@ func (f *modelFlags) options() (model.Options, error) {
 	if o.Values == "" {
 		o.Values = f.kv
 	}
-	if f.threads < 0 || f.context < 0 {
-		return o, usagef("--threads and --context must not be negative")
+	if err := f.check(); err != nil {
+		return o, err
 	}
 	var err error
 	if o.KVMemory, err = parseBytes(f.memory); err != nil {
@@ -66,6 +68,29 @@ func (f *modelFlags) options() (model.Options, error) {
 	return o, nil
 }
 
+// maxContext bounds --context; no model in use takes as many tokens.
+const maxContext = 1 << 28
+
+// check refuses what no model could serve.
+func (f *modelFlags) check() error {
+	cpus := sys.UsableCPUs()
+	if most := max(16, 4*cpus); f.threads < 0 || f.threads > most {
+		return usagef("--threads %d: 1 to %d are possible here (0: all %d usable cores)", f.threads, most, cpus)
+	}
+	if f.threads > cpus {
+		notice(fmt.Sprintf("%d threads share %d usable cores: they will wait for each other", f.threads, cpus))
+	}
+	if f.context < 0 || f.context > maxContext {
+		return usagef("--context %d: want 1 to %d tokens, or 0 for the model's own", f.context, maxContext)
+	}
+	for name, v := range map[string]string{"--kv": f.kv, "--kv-values": f.kvValues} {
+		if v != "" && v != "f16" && v != "bf16" && v != "f32" {
+			return usagef("%s %q: want f16, bf16 or f32", name, v)
+		}
+	}
+	return nil
+}
+
 // parseValue reads a number, true, false or null; anything else is a string.
 func parseValue(s string) any {
 	switch s {
@@ -82,10 +107,15 @@ func parseValue(s string) any {
 	return s
 }
 
+var sizeForm = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?([KMGTkmgt]?[iI]?[bB]?)$`)
+
 // parseBytes reads 2G, 800M, 64k or a plain number of bytes.
 func parseBytes(s string) (int64, error) {
 	if s == "" {
 		return 0, nil
+	}
+	if !sizeForm.MatchString(s) {
+		return 0, fmt.Errorf("%q is not a size such as 2G, 800M or 64K", s)
 	}
 	num, shift := strings.TrimSuffix(strings.TrimSuffix(strings.ToUpper(s), "B"), "I"), 0
 	if n := strings.IndexByte("KMGT", num[len(num)-1]); n >= 0 {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -30,10 +31,20 @@ tokenizer adds one, and only the second half of each window is scored.`,
 		Example: `  inferflow perplexity smollm2 -f wiki.txt --ctx 512 --json`,
 		Args:    argsBetween(1, 1, "one model"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if file == "" || ctx < 4 || chunks < 0 {
-				return usagef("perplexity needs -f FILE, and --ctx of at least 4")
+			switch {
+			case file == "":
+				return usagef("perplexity needs a text: -f FILE")
+			case ctx < 4 || ctx > maxContext:
+				return usagef("--ctx %d: a window takes 4 tokens at least", ctx)
+			case chunks < 0:
+				return usagef("--chunks must not be negative")
 			}
-			text, err := os.ReadFile(file)
+			t, err := os.Open(file)
+			if err != nil {
+				return err
+			}
+			defer t.Close()
+			text, err := readAll(t, file)
 			if err != nil {
 				return err
 			}
@@ -47,7 +58,7 @@ tokenizer adds one, and only the second half of each window is scored.`,
 				return err
 			}
 			defer m.Close()
-			p, err := measurePerplexity(m, string(text), ctx, chunks)
+			p, err := measurePerplexity(m, strings.ToValidUTF8(text, "\uFFFD"), ctx, chunks)
 			if err != nil {
 				return err
 			}

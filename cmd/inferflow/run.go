@@ -62,14 +62,16 @@ func (f *runFlags) run(ctx context.Context, args []string) error {
 	ref, prompt := demoName, args[len(args)-1]
 	if len(args) == 2 {
 		ref = args[0]
+	} else if isModel(prompt) {
+		return usagef("%s is a model; give a prompt too: inferflow run %s \"…\"", prompt, prompt)
 	}
 	if prompt == "-" {
-		b, err := io.ReadAll(os.Stdin)
-		if err != nil {
-			return fmt.Errorf("standard input: %w", err)
+		var err error
+		if prompt, err = readAll(os.Stdin, "standard input"); err != nil {
+			return err
 		}
-		prompt = string(b)
 	}
+	prompt = strings.ToValidUTF8(prompt, "\uFFFD")
 	o, err := f.model.options()
 	if err != nil {
 		return err
@@ -104,6 +106,9 @@ func (f *runFlags) prompt(s *complete.Service, prompt string) ([]int32, error) {
 		if f.system != "" {
 			return nil, usagef("--system needs a chat template: the model has none, or --raw was given")
 		}
+		if !f.raw && s.Model.Name != demoName {
+			notice("this model has no chat template: it goes on with the prompt as plain text")
+		}
 		return s.Text(prompt, f.raw), nil
 	}
 	in := chat.Input{AddGenerationPrompt: true, Messages: []chat.Message{{Role: "user", Content: prompt}}}
@@ -115,10 +120,19 @@ func (f *runFlags) prompt(s *complete.Service, prompt string) ([]int32, error) {
 
 func (f *runFlags) print(run *complete.Run, ids []int32) error {
 	var show func(string)
+	var lost error
 	if !f.json {
-		show = func(t string) { os.Stdout.WriteString(t) }
+		show = func(t string) {
+			if _, err := os.Stdout.WriteString(t); err != nil && lost == nil {
+				lost = fmt.Errorf("standard output: %w", err)
+				run.Cancel()
+			}
+		}
 	}
 	a, err := run.Collect(show)
+	if lost != nil {
+		return lost
+	}
 	if err != nil && len(a.IDs) == 0 {
 		return err
 	}
@@ -127,7 +141,9 @@ func (f *runFlags) print(run *complete.Run, ids []int32) error {
 			return err
 		}
 	} else if !strings.HasSuffix(a.Text, "\n") {
-		fmt.Println()
+		if _, err := fmt.Println(); err != nil {
+			return fmt.Errorf("standard output: %w", err)
+		}
 	}
 	if f.stats {
 		t := a.Timings

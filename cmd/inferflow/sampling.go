@@ -27,7 +27,7 @@ type samplingFlags struct {
 func (f *samplingFlags) add(fs *pflag.FlagSet) {
 	f.fs = fs
 	fs.IntVarP(&f.max, "max-tokens", "n", 0, "tokens of the answer at most (default: what the context holds)")
-	fs.Float64Var(&f.p.Temperature, "temperature", 0, "temperature; 0 takes the likeliest token (default: the model's, else 1)")
+	fs.Float64Var(&f.p.Temperature, "temperature", 0, "temperature; 0 takes the likeliest token (default: the model's; explain shows it)")
 	fs.BoolVar(&f.greed, "greedy", false, "the same as --temperature 0")
 	fs.IntVar(&f.p.TopK, "top-k", 0, "keep the K likeliest tokens; 0: all")
 	fs.Float64Var(&f.p.TopP, "top-p", 1, "keep the likeliest tokens up to this mass")
@@ -67,6 +67,14 @@ func (f *samplingFlags) params(defaults sample.Params) (complete.Params, error) 
 	}
 	if f.greed {
 		p.Temperature = 0
+	}
+	if f.greed && given("temperature") && f.p.Temperature != 0 {
+		return complete.Params{}, usagef("--greedy and --temperature %g contradict each other", f.p.Temperature)
+	}
+	for _, s := range f.stop {
+		if s == "" {
+			return complete.Params{}, usagef("--stop: the text is empty")
+		}
 	}
 	if f.max < 0 {
 		return complete.Params{}, usagef("--max-tokens must not be negative")

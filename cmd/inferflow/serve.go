@@ -46,10 +46,16 @@ demo model is served.`,
 			if len(args) == 1 {
 				ref = args[0]
 			}
+			if port < 0 || port > 65535 {
+				return usagef("--port %d: want 1 to 65535, or 0 for any free one", port)
+			}
 			// The port is taken first, so that a busy one is told before a long load.
 			l, err := net.Listen("tcp", net.JoinHostPort(host, fmt.Sprint(port)))
 			if err != nil {
-				return fmt.Errorf("serve: %w; choose another with --port", err)
+				if errors.Is(err, syscall.EADDRINUSE) {
+					return fmt.Errorf("serve: %w; choose another with --port", err)
+				}
+				return fmt.Errorf("serve: %w; --host takes an address of this machine", err)
 			}
 			defer l.Close()
 			s, err := openService(ctx, ref, o)

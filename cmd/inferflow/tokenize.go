@@ -2,15 +2,15 @@ package main
 
 import (
 	"bufio"
+	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/inferflow/inferflow/internal/complete"
 	"github.com/inferflow/inferflow/internal/model"
 	"github.com/inferflow/inferflow/internal/pull"
 	"github.com/inferflow/inferflow/tokenizer"
@@ -31,15 +31,11 @@ tokens inside the text (default true).`,
   echo '{"text": "Hello", "special": true}' | inferflow tokenize smollm2 --jsonl`,
 		Args: argsBetween(1, 2, "a model and perhaps a text"),
 		RunE: func(c *cobra.Command, args []string) error {
-			path, err := pull.Resolve(c.Context(), args[0], pull.Options{Progress: pull.Terminal(os.Stderr), Note: notice})
-			if err != nil {
-				return err
+			if lines && len(args) == 2 {
+				return usagef("--jsonl reads standard input; leave the text out")
 			}
-			tok, err := model.OpenTokenizer(path)
+			tok, err := openTokenizer(c.Context(), args[0])
 			if err != nil {
-				if errors.Is(err, tokenizer.ErrNoTokenizer) {
-					err = fmt.Errorf("%w: %w", complete.ErrNoTokenizer, err)
-				}
 				return err
 			}
 			w := bufio.NewWriter(os.Stdout)
@@ -51,17 +47,32 @@ tokens inside the text (default true).`,
 			if len(args) == 2 {
 				text = args[1]
 			} else {
-				b, err := io.ReadAll(os.Stdin)
-				if err != nil {
-					return fmt.Errorf("standard input: %w", err)
+				if text, err = readAll(os.Stdin, "standard input"); err != nil {
+					return err
 				}
-				text = string(b)
 			}
+			text = strings.ToValidUTF8(text, "\uFFFD")
 			return printIDs(w, tok.Encode(text, tokenizer.Options{AddSpecial: true, ParseSpecial: true}))
 		},
 	}
 	c.Flags().BoolVar(&lines, "jsonl", false, "read and write a JSON value a line")
 	return c
+}
+
+// openTokenizer reads the tokenizer of a model, fetched if it must be.
+func openTokenizer(ctx context.Context, ref string) (*tokenizer.Tokenizer, error) {
+	if ref == demoName {
+		m, err := openDemo(model.Options{})
+		if err != nil {
+			return nil, err
+		}
+		return m.Tokenizer, nil
+	}
+	path, err := pull.Resolve(ctx, ref, pull.Options{Progress: pull.Terminal(os.Stderr), Note: notice})
+	if err != nil {
+		return nil, err
+	}
+	return model.OpenTokenizer(path)
 }
 
 // maxLine bounds a line of JSON.

@@ -64,6 +64,13 @@ func decodeObject(raw []byte) (map[string]any, error) {
 
 // readJSON reads a file of the folder within maxJSON.
 func readJSON(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, err
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errors.New("not a regular file")
+	}
 	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
@@ -133,7 +140,7 @@ func (f *files) tokenizer() (*tokenizer.Tokenizer, error) {
 		return nil, err
 	}
 	if raw == nil {
-		return nil, fmt.Errorf("model: %s: no tokenizer.json: %w", f.dir, tokenizer.ErrNoTokenizer)
+		return nil, fmt.Errorf("model: %s: no tokenizer.json beside config.json: %w", f.dir, tokenizer.ErrNoTokenizer)
 	}
 	config, err := f.optional("tokenizer_config.json")
 	if err != nil {

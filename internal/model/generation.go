@@ -52,6 +52,7 @@ func (m *Model) generation() error {
 	} else {
 		g.sampling(m.files.config, "general.sampling.", "gguf")
 	}
+	g.fallBack()
 	if m.Tokenizer != nil {
 		for _, id := range m.Tokenizer.EndTokens() {
 			ends[id] = true
@@ -66,6 +67,59 @@ func (m *Model) generation() error {
 		g.EndTokens = append(g.EndTokens, id)
 	}
 	sort.Slice(g.EndTokens, func(i, j int) bool { return g.EndTokens[i] < g.EndTokens[j] })
+	return nil
+}
+
+// Sampling of a model whose files say nothing of it.
+const (
+	defaultTemperature = 0.7
+	defaultTopP        = 0.9
+	defaultSource      = "default, for the files say nothing"
+)
+
+// fallBack gives a model without sampling values of its own the defaults.
+func (g *Generation) fallBack() {
+	if g.Temperature == nil && g.TopP == nil && g.TopK == nil && g.MinP == nil && g.TypicalP == nil && !g.Greedy {
+		g.Suggest(map[string]float64{"temperature": defaultTemperature, "top_p": defaultTopP}, defaultSource)
+	}
+}
+
+// Suggest sets sampling values that the model's own files do not name:
+// temperature, top_p, min_p, top_k. The source is shown by explain.
+func (g *Generation) Suggest(values map[string]float64, source string) {
+	var own []spec.ConfigValue
+	for _, v := range g.Sources {
+		if v.Source != defaultSource {
+			own = append(own, v)
+			continue
+		}
+		if f := g.field(v.Key); f != nil {
+			*f = nil
+		}
+	}
+	g.Sources = own
+	for _, key := range []string{"temperature", "top_p", "min_p"} {
+		if x, ok := values[key]; ok && *g.field(key) == nil {
+			*g.field(key) = &x
+			g.Sources = append(g.Sources, spec.ConfigValue{Key: key, Value: x, Source: source})
+		}
+	}
+	if x, ok := values["top_k"]; ok && g.TopK == nil {
+		k := int(x)
+		g.TopK = &k
+		g.Sources = append(g.Sources, spec.ConfigValue{Key: "top_k", Value: k, Source: source})
+	}
+}
+
+func (g *Generation) field(key string) **float64 {
+	switch key {
+	case "temperature":
+		return &g.Temperature
+	case "top_p":
+		return &g.TopP
+	case "min_p":
+		return &g.MinP
+	}
 	return nil
 }
 

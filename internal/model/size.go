@@ -13,6 +13,9 @@ import (
 // defaultContext is the length of a sequence where nobody asks for another.
 const defaultContext = 8192
 
+// maxTokens bounds the context, so that no sum of sizes overflows.
+const maxTokens = 1 << 28
+
 // size settles the context and the key/value pool. The context is what was
 // asked for, else the smaller of the model's own and 8192. The pool is what
 // was asked for, else room for four sequences of that context, but at most
@@ -31,6 +34,9 @@ func (m *Model) size(keys, values attn.Elem) error {
 		if m.MaxContext > 0 {
 			l.Tokens = min(l.Tokens, m.MaxContext)
 		}
+	}
+	if l.Tokens > maxTokens {
+		return fmt.Errorf("model: a context of %d tokens was asked for; %d are possible", l.Tokens, maxTokens)
 	}
 	if m.MaxContext > 0 && l.Tokens > m.MaxContext {
 		m.notice(fmt.Sprintf("a context of %d tokens was asked for; the model was made for %d", l.Tokens, m.MaxContext))

@@ -1,6 +1,12 @@
 package program
 
-import "fmt"
+import (
+	"errors"
+	"fmt"
+)
+
+// ErrCut marks layers before which a program cannot be cut.
+var ErrCut = errors.New("the program cannot be cut there")
 
 // Cut splits a program before the given layers into stages, ascending; none
 // gives one stage. Values that later stages read are sent along, whoever made
@@ -33,7 +39,7 @@ func stepBounds(p *Program, before []int) ([]int, error) {
 			at++
 		}
 		if at <= bounds[len(bounds)-1] || at >= len(p.Steps) {
-			return nil, fmt.Errorf("program: cut before layer %d: the stages must be ascending and hold at least one step; layers are 0 … %d", l, p.Layers-1)
+			return nil, fmt.Errorf("program: cut before layer %d: %w: the layers must be ascending, from 1 to %d", l, ErrCut, p.Layers-1)
 		}
 		bounds = append(bounds, at)
 	}
@@ -73,7 +79,7 @@ func sharedCaches(stages []*Program) error {
 					filled[x.Attr.Cache] = i
 				}
 				if at, ok := filled[x.Attr.Cache]; ok && at != i {
-					return fmt.Errorf("program: layer %d reads the keys of a layer in stage %d; cut elsewhere", s.Layer, at)
+					return fmt.Errorf("program: %w: layer %d reads the keys of a layer in stage %d", ErrCut, s.Layer, at)
 				}
 			}
 		}
