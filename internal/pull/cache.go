@@ -88,14 +88,14 @@ func writeFile(path string, b []byte) error {
 }
 
 // stamped reports whether dest is as its stamp says, and, if sum is known,
-// whether that is the file wanted.
+// whether that is the file wanted. A web page never is.
 func stamped(dest, sum string) bool {
 	st, err := os.Stat(dest)
 	if err != nil {
 		return false
 	}
 	s, ok := readStamp(dest)
-	return ok && s.Size == st.Size() && s.ModTime == st.ModTime().UnixNano() && (sum == "" || s.SHA256 == sum)
+	return ok && s.Size == st.Size() && s.ModTime == st.ModTime().UnixNano() && (sum == "" || s.SHA256 == sum) && !webPage(dest)
 }
 
 // cached reports whether dest can be used; it hashes the file if its stamp
@@ -113,7 +113,7 @@ func (p *puller) cached(ctx context.Context, dest string, t target) (bool, error
 	}
 	s, _ := readStamp(dest)
 	want := t.sha256
-	if want == "" {
+	if want == "" && !webPage(dest) {
 		want = s.SHA256
 	}
 	got := ""
@@ -127,7 +127,7 @@ func (p *puller) cached(ctx context.Context, dest string, t target) (bool, error
 		return true, writeStamp(dest, s)
 	}
 	if p.Offline {
-		return false, fmt.Errorf("pull: %w: %s has been changed since it was fetched, and cannot be fetched again offline", ErrHash, dest)
+		return false, fmt.Errorf("pull: %w: %s is damaged or of unknown origin, and cannot be fetched again offline", ErrHash, dest)
 	}
 	p.Note(fmt.Sprintf("%s in the cache is damaged or of unknown origin, and is fetched again", t.label))
 	os.Remove(dest + stampSuffix)

@@ -53,6 +53,9 @@ type transfer struct {
 	n     int64 // bytes written and hashed
 	state partial
 	meter *meter
+
+	kind   string // the content type of the last answer
+	looked bool   // the beginning of the file is that of a model
 }
 
 // download fetches r to dest: into dest.partial, which a later call goes on
@@ -67,14 +70,15 @@ func (p *puller) download(ctx context.Context, r remote, dest string) (sum strin
 	}
 	defer t.f.Close()
 	if err := t.run(ctx); err != nil {
+		if errors.Is(err, errContent) {
+			t.drop()
+		}
 		return "", err
 	}
 	t.meter.end()
 	sum = hex.EncodeToString(t.h.Sum(nil))
 	if r.sha256 != "" && sum != r.sha256 {
-		t.f.Close()
-		os.Remove(t.path)
-		os.Remove(t.path + ".json")
+		t.drop()
 		return "", fmt.Errorf("%s: %w: its SHA-256 is %s, not %s; it was thrown away", redact(r.url), ErrHash, sum, r.sha256)
 	}
 	if err := install(t.f, t.path, dest); err != nil {
@@ -82,6 +86,13 @@ func (p *puller) download(ctx context.Context, r remote, dest string) (sum strin
 	}
 	os.Remove(t.path + ".json")
 	return sum, nil
+}
+
+// drop throws away what has been fetched; t is of no use then.
+func (t *transfer) drop() {
+	t.f.Close()
+	os.Remove(t.path)
+	os.Remove(t.path + ".json")
 }
 
 // install syncs and closes f, written at tmp, and gives it its name.
@@ -193,6 +204,11 @@ func (t *transfer) attempt(ctx context.Context) error {
 			if werr := t.write(buf[:k]); werr != nil {
 				return werr
 			}
+			if !t.looked && t.n >= headSize {
+				if err := t.look(false); err != nil {
+					return err
+				}
+			}
 		}
 		if err == io.EOF {
 			return t.complete()
@@ -235,6 +251,10 @@ func (t *transfer) begin(resp *http.Response) (done bool, err error) {
 			return false, err
 		}
 		total = resp.ContentLength
+		if !framed(resp) && t.r.sha256 == "" && t.r.size == 0 {
+			return false, fmt.Errorf("%s: %w, so a part of it could not be told from the whole: add #sha256=… to the address, or fetch it by other means and name the file",
+				redact(t.r.url), errLength)
+		}
 	default:
 		var start int64
 		start, total = contentRange(resp.Header.Get("Content-Range"))
@@ -254,6 +274,7 @@ func (t *transfer) begin(resp *http.Response) (done bool, err error) {
 	if t.r.size > 0 && total >= 0 && total != t.r.size {
 		return false, fmt.Errorf("%s: %w: it has %d bytes, not %d", redact(t.r.url), ErrHash, total, t.r.size)
 	}
+	t.kind = resp.Header.Get("Content-Type")
 	t.state.Size = max(total, 0)
 	t.state.Validator = validator(resp.Header)
 	t.meter.p.Total = max(t.state.Size, t.r.size)
@@ -293,7 +314,7 @@ func contentRange(s string) (start, total int64) {
 // restart throws away what has been fetched.
 func (t *transfer) restart() error {
 	t.h.Reset()
-	t.n, t.state.Size = 0, 0
+	t.n, t.state.Size, t.looked = 0, 0, false
 	if err := t.f.Truncate(0); err != nil {
 		return storage(err, t.path, 0)
 	}
@@ -318,10 +339,10 @@ func (t *transfer) write(b []byte) error {
 	return nil
 }
 
-// complete checks the length at the end of an answer.
+// complete checks the length at the end of an answer, and what came.
 func (t *transfer) complete() error {
 	if want := max(t.r.size, t.state.Size); want > 0 && t.n != want {
 		return fmt.Errorf("%s: the connection ended after %d of %d bytes: %w", redact(t.r.url), t.n, want, io.ErrUnexpectedEOF)
 	}
-	return nil
+	return t.look(true)
 }

@@ -37,7 +37,7 @@ func transient(err error) bool {
 	if s := (*statusError)(nil); errors.As(err, &s) {
 		return s.code == 408 || s.code == 429 || s.code >= 500
 	}
-	for _, final := range []error{context.Canceled, ErrHash, ErrDiskFull, ErrDenied, ErrNotFound, errStorage, errRedirect} {
+	for _, final := range []error{context.Canceled, ErrHash, ErrDiskFull, ErrDenied, ErrNotFound, errStorage, errRedirect, errLength} {
 		if errors.Is(err, final) {
 			return false
 		}

@@ -135,7 +135,7 @@ func (p *puller) fromRepo(ctx context.Context, ref string, h hfRef) (string, err
 func (p *puller) completeRepo(h hfRef) (dir string, ok bool) {
 	var s repoState
 	b, err := os.ReadFile(p.repoMark(h))
-	if err != nil || json.Unmarshal(b, &s) != nil || !cleanPath(s.Commit) || p.Verify {
+	if err != nil || json.Unmarshal(b, &s) != nil || !cleanPath(s.Commit) || p.Verify || p.Refetch {
 		return "", false
 	}
 	dir = filepath.Join(p.repoDir(h), s.Commit)

@@ -98,11 +98,11 @@ func TestRepository(t *testing.T) {
 }
 
 func TestSplitFile(t *testing.T) {
-	h := &repoHub{commit: "c1", files: map[string]string{"q/m-00001-of-00002.gguf": "one", "q/m-00002-of-00002.gguf": "two"}}
+	h := &repoHub{commit: "c1", files: map[string]string{"q/m-00001-of-00002.gguf": "GGUF one", "q/m-00002-of-00002.gguf": "GGUF two"}}
 	l := newLab(t)
 	l.env["HF_ENDPOINT"] = serve(t, h)
-	path := l.must("hf:owner/repo/q/m-00001-of-00002.gguf", []byte("one"))
-	if b, err := os.ReadFile(strings.Replace(path, "00001-of", "00002-of", 1)); string(b) != "two" {
+	path := l.must("hf:owner/repo/q/m-00001-of-00002.gguf", []byte("GGUF one"))
+	if b, err := os.ReadFile(strings.Replace(path, "00001-of", "00002-of", 1)); string(b) != "GGUF two" {
 		t.Errorf("the second part: %q, %v", b, err)
 	}
 	if err := Remove(t.Context(), "hf:owner/repo/q/m-00001-of-00002.gguf", l.o); err != nil {

@@ -15,7 +15,7 @@ import (
 // Entry is a model in the cache: a file, or the folder of a repository.
 type Entry struct {
 	Ref     string // what it was fetched by
-	Path    string
+	Path    string // in the cache; see Again for what to say if it does not open
 	Size    int64  // bytes
 	SHA256  string // "" for a folder
 	Source  string
@@ -71,6 +71,20 @@ func (p *puller) listed(entries []Entry, e Entry) []Entry {
 		return entries
 	}
 	return append(entries, e)
+}
+
+// Again says how to fetch a model anew, for the error of a file that does not
+// open. It is "" for a path outside the cache, which Resolve did not fetch.
+func Again(path string, o Options) string {
+	p, err := newPuller(o)
+	if err != nil {
+		return ""
+	}
+	rel, err := filepath.Rel(filepath.Join(p.Cache, modelsDir), path)
+	if err != nil || !filepath.IsLocal(rel) {
+		return ""
+	}
+	return path + " is a file of the cache; run the same command with --refetch to fetch it again"
 }
 
 // Remove deletes a model from the cache, with whatever a broken-off download

@@ -21,6 +21,7 @@ type Options struct {
 	Progress func(Progress)            // receives reports; see Terminal
 	Note     func(string)              // receives single lines on what is done and why
 	Verify   bool                      // read and hash a cached file even if its stamp is in order
+	Refetch  bool                      // fetch even what is in the cache; it is replaced only by a success
 	Offline  bool                      // ask no server
 	Getenv   func(string) string       // nil is os.Getenv
 	Client   *http.Client              // nil is one with the proxy of the environment
@@ -58,8 +59,9 @@ func cacheDir(getenv func(string) string) (string, error) {
 // A download that was broken off goes on where it stopped. A file in the cache
 // is taken if its size, its time of change and the hash recorded for it are
 // right; it is hashed anew if they are missing or Options.Verify is set. A
-// moving reference (a branch, the newest version) is not asked for again: Remove
-// it first.
+// moving reference (a branch, the newest version) is not asked for again unless
+// Options.Refetch is set. Web pages and other answers that are no model are
+// refused, not kept.
 //
 // Errors wrap ErrUnknown, ErrReference, ErrOffline, ErrHash, ErrDiskFull,
 // ErrNotFound or ErrDenied where one of them is the cause.
@@ -176,7 +178,10 @@ func (p *puller) understand(ref string) (t target, path string, err error) {
 // obtain returns the cached file or fetches it.
 func (p *puller) obtain(ctx context.Context, ref string, t target) (string, error) {
 	dest := p.path(t)
-	if !p.Verify && stamped(dest, t.sha256) {
+	if p.Refetch && p.Offline {
+		return "", fmt.Errorf("pull: %s: %w: it cannot be fetched again; go online, or leave the cached file as it is", t.label, ErrOffline)
+	}
+	if !p.Refetch && !p.Verify && stamped(dest, t.sha256) {
 		return dest, nil
 	}
 	if err := os.MkdirAll(filepath.Dir(dest), 0o755); err != nil {
@@ -187,12 +192,10 @@ func (p *puller) obtain(ctx context.Context, ref string, t target) (string, erro
 		return "", err
 	}
 	defer unlock()
-	ok, err := p.cached(ctx, dest, t)
-	if err != nil {
-		return "", err
-	}
-	if ok {
-		return dest, nil
+	if !p.Refetch {
+		if ok, err := p.cached(ctx, dest, t); ok || err != nil {
+			return dest, err
+		}
 	}
 	if p.Offline {
 		return "", fmt.Errorf("pull: %s: %w: go online once and run `inferflow pull %s`, or name a local file", t.label, ErrOffline, ref)
@@ -230,7 +233,7 @@ func (p *puller) fetch(ctx context.Context, ref string, t target, dest string) e
 // advice says what to do if no source could be reached at all.
 func advice(tried []error) string {
 	for _, err := range tried {
-		if errors.Is(err, ErrHash) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrDenied) {
+		if errors.Is(err, ErrHash) || errors.Is(err, ErrNotFound) || errors.Is(err, ErrDenied) || errors.Is(err, errLength) {
 			return ""
 		}
 	}

@@ -24,6 +24,7 @@ var blob = func() []byte {
 	for i := range b {
 		b[i] = byte(i*i>>7 ^ i)
 	}
+	copy(b, "GGUF")
 	return b
 }()
 
@@ -44,6 +45,7 @@ type fileServer struct {
 	cuts     int // how many answers still break off
 	status   int // answers with this if not 0
 	noRange  bool
+	kind     string   // the content type
 	hang     bool     // sends the head and then nothing
 	requests []string // "GET bytes=5-" and the like
 	auth     string   // the Authorization last seen
@@ -61,6 +63,7 @@ func (s *fileServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if s.etag != "" {
 		w.Header().Set("ETag", s.etag)
 	}
+	w.Header().Set("Content-Type", s.kind)
 	body, code := s.data, http.StatusOK
 	if from, ok := strings.CutPrefix(r.Header.Get("Range"), "bytes="); ok && !s.noRange {
 		n, _ := strconv.Atoi(strings.TrimSuffix(from, "-"))
