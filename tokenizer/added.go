@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"fmt"
 	"sort"
 	"strings"
 	"unicode/utf8"
@@ -46,8 +47,20 @@ func (p parsed) covers(start, end int) bool {
 	return i < len(p.spans) && p.spans[i].start <= start
 }
 
-// joinPieces concatenates pieces and marks where the special ones lie.
+// joinPieces concatenates pieces and marks where the special ones lie. What is no UTF-8 in them becomes U+FFFD, unless pieces that cut a rune make it
+// whole together.
 func joinPieces(pieces []Piece) (string, parsed) {
+	if text, marks := joinRaw(pieces); utf8.ValidString(text) {
+		return text, marks
+	}
+	valid := make([]Piece, len(pieces))
+	for i, p := range pieces {
+		valid[i] = Piece{Text: replaceInvalid(p.Text), Special: p.Special}
+	}
+	return joinRaw(valid)
+}
+
+func joinRaw(pieces []Piece) (string, parsed) {
 	var b strings.Builder
 	marks := parsed{mixed: true}
 	users := false
@@ -72,8 +85,13 @@ func joinPieces(pieces []Piece) (string, parsed) {
 	return b.String(), marks
 }
 
-// newAddedTokens builds the tries. normalize is nil if nothing normalizes.
-func newAddedTokens(list []addedToken, norm normalizer) addedTokens {
+// newAddedTokens builds the tries, or fails where normalizing the tokens makes too much of them. normalize is nil if nothing normalizes.
+func newAddedTokens(list []addedToken, norm normalizer) (addedTokens, error) {
+	left := 0
+	for i := range list {
+		left += len(list[i].text)
+	}
+	left = max(minRoom, roomPerByte*left)
 	a := addedTokens{list: list, raw: newTrie(len(list)), normalized: newTrie(len(list)), every: newTrie(len(list))}
 	for i := range list {
 		tok := &list[i]
@@ -83,7 +101,12 @@ func newAddedTokens(list []addedToken, norm normalizer) addedTokens {
 		tok.space = !tok.special && isWhite(tok.text)
 		normalized := tok.normalized && norm != nil
 		if normalized {
-			a.normalized.insert(norm.normalize(tok.text), int32(i))
+			text, ok := within(norm, tok.text, left)
+			if !ok {
+				return a, fmt.Errorf("tokenizer: %w: added token %.40q: %w", ErrInvalid, tok.text, ErrTooLong)
+			}
+			left -= len(text)
+			a.normalized.insert(text, int32(i))
 		} else {
 			a.raw.insert(tok.text, int32(i))
 		}
@@ -91,7 +114,7 @@ func newAddedTokens(list []addedToken, norm normalizer) addedTokens {
 			a.every.insert(tok.text, int32(i))
 		}
 	}
-	return a
+	return a, nil
 }
 
 // isWhite reports whether s is white space and space marks alone.

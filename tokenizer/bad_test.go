@@ -64,13 +64,6 @@ func TestBadGGUF(t *testing.T) {
 			t.Errorf("%s = %.40v: %v", c.key, c.value, err)
 		}
 	}
-	m := goodMeta()
-	m[ggml+"eos_token_id"] = uint64(1<<32 - 1)
-	if tok, err := FromGGUF(m); err != nil {
-		t.Error(err)
-	} else if _, ok := tok.EOS(); ok || len(tok.EndTokens()) != 1 {
-		t.Errorf("an id out of range counts: end tokens %v", tok.EndTokens())
-	}
 }
 
 func TestBadJSON(t *testing.T) {

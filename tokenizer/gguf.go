@@ -84,6 +84,9 @@ func FromGGUF(meta Meta) (*Tokenizer, error) {
 		return nil, r.err
 	}
 	t := &Tokenizer{texts: v.texts, kinds: v.kinds, named: r.named(len(v.texts))}
+	if r.err != nil {
+		return nil, r.err
+	}
 	all, err := presets()
 	if err != nil {
 		return nil, err
@@ -179,6 +182,14 @@ func (r *ggufReader) tokenTypes(v *vocabulary) {
 	}
 }
 
+// badID says what is wrong with an id that a key gives.
+func badID(key string, id uint64, size int, err error) error {
+	if err != nil {
+		return fmt.Errorf("key %s is no id, want 0 to %d: %w", key, size-1, err)
+	}
+	return fmt.Errorf("key %s is %d, want 0 to %d", key, id, size-1)
+}
+
 // named reads the ids with a role.
 func (r *ggufReader) named(size int) map[string]int32 {
 	keys := map[string][]string{
@@ -194,9 +205,11 @@ func (r *ggufReader) named(size int) map[string]int32 {
 				continue
 			}
 			id, err := r.meta.Uint(ggml + key)
-			if err == nil && id < uint64(size) { // files say 2^32-1 for none
-				named[role] = int32(id)
+			if err != nil || id >= uint64(size) {
+				r.keep(badID(ggml+key, id, size, err))
+				continue
 			}
+			named[role] = int32(id)
 		}
 	}
 	return named
@@ -237,7 +250,14 @@ func (r *ggufReader) finish(t *Tokenizer, v *vocabulary) {
 	}
 	pre, _ := presets()
 	pre.attributes(list, r.str(ggml+"pre"), strings.ToLower(r.str("general.name")), r.str("general.architecture"))
-	t.added = newAddedTokens(list, t.norm)
+	if err := checkNormalizer(t.norm); err != nil {
+		r.err = fmt.Errorf("tokenizer: %sprecompiled_charsmap: %w", ggml, err)
+		return
+	}
+	var err error
+	if t.added, err = newAddedTokens(list, t.norm); err != nil && r.err == nil {
+		r.err = err
+	}
 	t.ends = endTokens(t)
 }
 

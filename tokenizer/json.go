@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strconv"
 )
 
 type addedJSON struct {
@@ -33,20 +34,40 @@ type configJSON struct {
 // tokenJSON is a token named as a string or as an object with content.
 type tokenJSON string
 
-// UnmarshalJSON reads either form; null and anything else is no token.
+// UnmarshalJSON reads either form; null and false are no token.
 func (t *tokenJSON) UnmarshalJSON(data []byte) error {
+	if s := string(data); s == "null" || s == "false" {
+		return nil
+	}
 	var s string
 	if json.Unmarshal(data, &s) == nil {
 		*t = tokenJSON(s)
 		return nil
 	}
 	var object struct {
-		Content string `json:"content"`
+		Content *string `json:"content"`
 	}
-	if json.Unmarshal(data, &object) == nil {
-		*t = tokenJSON(object.Content)
+	if json.Unmarshal(data, &object) != nil || object.Content == nil {
+		return fmt.Errorf("%.40s is no token: want its text, or an object with content", data)
 	}
+	*t = tokenJSON(*object.Content)
 	return nil
+}
+
+// unmarshalConfig reads tokenizer_config.json; an error of a token names its key.
+func unmarshalConfig(config []byte, conf *configJSON) error {
+	err := json.Unmarshal(config, conf)
+	var parts map[string]json.RawMessage
+	if err == nil || json.Unmarshal(config, &parts) != nil {
+		return err
+	}
+	for _, role := range []string{"bos", "eos", "unk", "sep", "pad", "cls", "mask"} {
+		var t tokenJSON
+		if raw, ok := parts[role+"_token"]; ok && t.UnmarshalJSON(raw) != nil {
+			return fmt.Errorf("%s_token: %w", role, err)
+		}
+	}
+	return err
 }
 
 // jsonReader builds a tokenizer from tokenizer.json.
@@ -71,7 +92,7 @@ func FromJSON(tokenizerJSON, config []byte) (*Tokenizer, error) {
 	}
 	var conf configJSON
 	if len(config) > 0 {
-		if err := json.Unmarshal(config, &conf); err != nil {
+		if err := unmarshalConfig(config, &conf); err != nil {
 			return nil, fmt.Errorf("tokenizer: %w: tokenizer_config.json: %w", ErrInvalid, err)
 		}
 	}
@@ -100,7 +121,9 @@ func FromJSON(tokenizerJSON, config []byte) (*Tokenizer, error) {
 			return nil, fmt.Errorf("tokenizer: tokenizer.json: %s: %w", s.name, err)
 		}
 	}
-	r.finish(&conf)
+	if err := r.finish(&conf); err != nil {
+		return nil, err
+	}
 	return r.t, nil
 }
 
@@ -138,9 +161,11 @@ func (r *jsonReader) addedTokens(list []addedJSON, more map[string]addedJSON) er
 	slices.Sort(ids)
 	for _, id := range ids {
 		tok := more[id]
-		if _, err := fmt.Sscan(id, &tok.ID); err != nil {
-			continue
+		n, err := strconv.ParseInt(id, 10, 64)
+		if err != nil || n < 0 || n >= maxVocab {
+			return fmt.Errorf("tokenizer: %w: tokenizer_config.json: added_tokens_decoder has the id %.40q, want 0 to %d", ErrInvalid, id, maxVocab-1)
 		}
+		tok.ID = n
 		if _, taken := r.byID[int32(tok.ID)]; taken {
 			continue
 		}
@@ -191,7 +216,7 @@ func (r *jsonReader) vocabulary(pieces []pieceJSON) error {
 func (r *jsonReader) control(id int32) bool { return r.special[r.t.texts[id]] }
 
 // finish adds what the parts share.
-func (r *jsonReader) finish(conf *configJSON) {
+func (r *jsonReader) finish(conf *configJSON) error {
 	t := r.t
 	var list []addedToken
 	for _, a := range r.added {
@@ -213,7 +238,10 @@ func (r *jsonReader) finish(conf *configJSON) {
 		list = append(list, addedToken{id: id, text: a.Content, special: a.Special, singleWord: a.SingleWord,
 			lstrip: a.Lstrip, rstrip: a.Rstrip, normalized: a.Normalized})
 	}
-	t.added = newAddedTokens(list, t.norm)
+	var err error
+	if t.added, err = newAddedTokens(list, t.norm); err != nil {
+		return err
+	}
 	roles := map[string]tokenJSON{"bos": conf.BOS, "eos": conf.EOS, "unk": conf.UNK, "sep": conf.SEP, "pad": conf.PAD, "cls": conf.CLS, "mask": conf.Mask}
 	for role, text := range roles {
 		if id, ok := t.ID(string(text)); ok && text != "" {
@@ -226,6 +254,7 @@ func (r *jsonReader) finish(conf *configJSON) {
 	t.prefix = around(t.prefix, conf.AddBOS, t.named, "bos")
 	t.suffix = around(t.suffix, conf.AddEOS, t.named, "eos")
 	t.ends = endTokens(t)
+	return nil
 }
 
 // forget takes a special token out of the model's reach: text that merely spells it must not become it.

@@ -11,8 +11,11 @@ func (r *jsonReader) decoder(raw string) error {
 		return nil
 	}
 	stages, _, err := decoders(nil, false, raw, 0)
+	if err != nil {
+		return err
+	}
 	r.t.stages = stages
-	return err
+	return checkGrowth(len(stages), decodeGrowth(stages), maxDecodeGrowth)
 }
 
 // decoders appends the stages of a decoder. fused says that the tokens were joined by now, so that a Strip concerns the whole text.
@@ -106,7 +109,13 @@ func (r *jsonReader) postProcessor(raw string) error {
 	if isNull(raw) {
 		return nil
 	}
-	return r.processor(raw, 0)
+	if err := r.processor(raw, 0); err != nil {
+		return err
+	}
+	if n := max(len(r.t.prefix), len(r.t.suffix)); n > maxAround {
+		return fmt.Errorf("%w: it adds %d ids to a text, want at most %d on a side", ErrInvalid, n, maxAround)
+	}
+	return nil
 }
 
 func (r *jsonReader) processor(raw string, depth int) error {
@@ -149,7 +158,7 @@ func (r *jsonReader) pairID(pair []any) (int32, error) {
 			return int32(id), nil
 		}
 	}
-	return 0, fmt.Errorf("%w: %v is not a token with its id", ErrInvalid, pair)
+	return 0, fmt.Errorf("%w: %.80q is not a token with its id, an id being 0 to %d", ErrInvalid, fmt.Sprint(pair), len(r.t.texts)-1)
 }
 
 // template reads the form of a single text: special tokens, the text once, special tokens.
@@ -170,7 +179,7 @@ func (r *jsonReader) template(p *processorJSON) error {
 		}
 		for _, id := range token.IDs {
 			if id < 0 || id >= int64(len(r.t.texts)) {
-				return fmt.Errorf("%w: special token %.40q has id %d of %d", ErrInvalid, part.Special.ID, id, len(r.t.texts))
+				return fmt.Errorf("%w: special_tokens.%.40s has id %d, want 0 to %d", ErrInvalid, part.Special.ID, id, len(r.t.texts)-1)
 			}
 			if seen == 0 {
 				prefix = append(prefix, int32(id))

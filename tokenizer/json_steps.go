@@ -100,6 +100,7 @@ func (r *jsonReader) normalizer(raw string) error {
 	list, err := r.normalizers(nil, raw, 0)
 	if err == nil && len(list) > 0 {
 		r.t.norm = list
+		err = checkNormalizer(list)
 	}
 	return err
 }

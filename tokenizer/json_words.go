@@ -46,6 +46,9 @@ func (r *jsonReader) preTokenizer(raw string) error {
 			return err
 		}
 	}
+	if err := checkGrowth(len(list), wordGrowth(list), maxWordGrowth); err != nil {
+		return err
+	}
 	for i := 0; i < len(list); i++ {
 		if _, ok := list[i].(*byteLevelSplit); !ok {
 			continue
@@ -58,6 +61,9 @@ func (r *jsonReader) preTokenizer(raw string) error {
 	}
 	if mapped {
 		list = append(list, byteMapper{undo: true})
+	}
+	if err := checkGrowth(0, wordGrowth(list), maxWordGrowth); err != nil {
+		return err
 	}
 	if len(list) > 0 {
 		r.t.pre = list
@@ -185,6 +191,9 @@ func (s *stepJSON) metaspace() (preTokenizer, error) {
 	mark := s.Replacement
 	if mark == "" {
 		mark = spaceMark
+	}
+	if err == nil {
+		err = oneRune("replacement", mark)
 	}
 	return &metaspace{mark: mark, prefix: scheme, cut: or(s.Split, true)}, err
 }

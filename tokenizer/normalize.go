@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"math"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -13,6 +14,7 @@ import (
 // normalizer rewrites text before it is cut into words.
 type normalizer interface {
 	normalize(text string) string
+	growth() float64 // the most bytes that one may become
 }
 
 type normalizers []normalizer
@@ -99,7 +101,8 @@ type replaceNormalizer struct {
 
 func (n replaceNormalizer) normalize(text string) string {
 	if n.pattern != nil {
-		return replaceMatches(text, n.pattern, n.to)
+		text, _ = replaceMatches(text, n.pattern, n.to, math.MaxInt)
+		return text
 	}
 	return strings.ReplaceAll(text, n.from, n.to)
 }

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"math"
 	"strings"
 
 	"github.com/inferflow/inferflow/tokenizer/pattern"
@@ -52,7 +53,7 @@ func (s *stage) next(token string, emit func(string)) {
 	case stageReplace:
 		token = strings.ReplaceAll(token, p.from, p.to)
 	case stageRegex:
-		token = replaceMatches(token, p.pattern, p.to)
+		token, _ = replaceMatches(token, p.pattern, p.to, math.MaxInt)
 	case stageByteFallback:
 		if b, ok := byteToken(token); ok {
 			token = string([]byte{b})
@@ -174,20 +175,25 @@ func hexDigit(c byte) (byte, bool) {
 	return 0, false
 }
 
-// replaceMatches replaces every match of p in s.
-func replaceMatches(s string, p *pattern.Pattern, to string) string {
+// replaceMatches replaces every match of p in s; it fails where more than limit bytes come of it.
+func replaceMatches(s string, p *pattern.Pattern, to string, limit int) (string, bool) {
 	var b strings.Builder
-	done := 0
+	done, over := 0, false
 	p.Each(s, func(start, end int) {
-		b.WriteString(s[done:start])
-		b.WriteString(to)
+		if over = over || b.Len()+start-done+len(to) > limit; !over {
+			b.WriteString(s[done:start])
+			b.WriteString(to)
+		}
 		done = end
 	})
+	if over || b.Len()+len(s)-done > limit {
+		return "", false
+	}
 	if done == 0 && b.Len() == 0 {
-		return s
+		return s, true
 	}
 	b.WriteString(s[done:])
-	return b.String()
+	return b.String(), true
 }
 
 // fallbackBytes reports whether bytes come from byte tokens, each of which decodes by itself if it is no UTF-8.

@@ -1,7 +1,9 @@
 package tokenizer
 
 import (
+	"fmt"
 	"sync"
+	"unicode/utf8"
 )
 
 // Tokenizer is a vocabulary with its rules. It is immutable and safe for concurrent use.
@@ -62,23 +64,47 @@ type scratch struct {
 	symbols []symbol
 	queue   mergeQueue
 	lattice []lattice
+	room    int  // bytes that normalization may still make
+	over    bool // it would make more
 }
 
 // Encode returns the ids of text. Without ParseSpecial the text is taken literally, except that added tokens of white space alone (runs of spaces or
-// newlines that some vocabularies list so) still count, for the text is otherwise not encoded as in training. Invalid UTF-8 is kept byte by byte where
-// the vocabulary has bytes.
+// newlines that some vocabularies list so) still count, for the text is otherwise not encoded as in training. Invalid UTF-8 becomes U+FFFD,
+// one for each longest beginning of a rune, as with errors="replace" in Python. Where normalization would make the text too long (see TryEncode) it is
+// encoded without.
 func (t *Tokenizer) Encode(text string, o Options) []int32 {
-	return t.encode(text, parsed{all: o.ParseSpecial}, o.AddSpecial)
+	ids, _ := t.TryEncode(text, o)
+	return ids
+}
+
+// TryEncode is Encode with an error that wraps ErrTooLong where the file's normalizers make more of the text than 64 times its size (and 1 MiB). The ids
+// are then those of the text without normalization.
+func (t *Tokenizer) TryEncode(text string, o Options) ([]int32, error) {
+	return t.encode(replaceInvalid(text), parsed{all: o.ParseSpecial}, o.AddSpecial)
+}
+
+// replaceInvalid is s with U+FFFD for what is no UTF-8.
+func replaceInvalid(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return sanitize([]byte(s), false)
 }
 
 // EncodePieces encodes the concatenation of pieces as one text, with added tokens recognised only where they lie wholly in special pieces (neighbouring
 // special pieces count as one). The ids of harmless user text are therefore those of the whole text; a token that a user spells out stays text.
 func (t *Tokenizer) EncodePieces(pieces []Piece, addSpecial bool) []int32 {
+	ids, _ := t.TryEncodePieces(pieces, addSpecial)
+	return ids
+}
+
+// TryEncodePieces is EncodePieces with the error of TryEncode.
+func (t *Tokenizer) TryEncodePieces(pieces []Piece, addSpecial bool) ([]int32, error) {
 	text, marks := joinPieces(pieces)
 	return t.encode(text, marks, addSpecial)
 }
 
-func (t *Tokenizer) encode(text string, marks parsed, addSpecial bool) []int32 {
+func (t *Tokenizer) encode(text string, marks parsed, addSpecial bool) ([]int32, error) {
 	out := make([]int32, 0, len(text)/3+len(t.prefix)+len(t.suffix)+4)
 	if addSpecial {
 		out = append(out, t.prefix...)
@@ -87,6 +113,7 @@ func (t *Tokenizer) encode(text string, marks parsed, addSpecial bool) []int32 {
 	if sc == nil {
 		sc = &scratch{}
 	}
+	sc.room, sc.over = room(text), false
 	t.added.cut(text, marks, t.norm != nil, func(part string, start int, id int32) {
 		if id >= 0 {
 			out = append(out, id)
@@ -94,11 +121,15 @@ func (t *Tokenizer) encode(text string, marks parsed, addSpecial bool) []int32 {
 		}
 		out = t.encodeSection(part, start == 0, marks, sc, out)
 	})
+	over := sc.over
 	t.pool.Put(sc)
 	if addSpecial {
 		out = append(out, t.suffix...)
 	}
-	return out
+	if over {
+		return out, fmt.Errorf("tokenizer: encode: %w: %d bytes become more than %d", ErrTooLong, len(text), room(text))
+	}
+	return out, nil
 }
 
 // encodeSection encodes text between added tokens. first says that it begins the whole text.
@@ -106,7 +137,10 @@ func (t *Tokenizer) encodeSection(text string, first bool, marks parsed, sc *scr
 	if t.norm == nil {
 		return t.encodeWords(text, first, sc, out)
 	}
-	text = t.norm.normalize(text)
+	text, ok := t.normalized(text, sc)
+	if !ok {
+		return t.encodeWords(text, first, sc, out)
+	}
 	t.added.cutNormalized(text, marks, func(part string, start int, id int32) {
 		if id >= 0 {
 			out = append(out, id)
@@ -115,6 +149,20 @@ func (t *Tokenizer) encodeSection(text string, first bool, marks parsed, sc *scr
 		out = t.encodeWords(part, first && start == 0, sc, out)
 	})
 	return out
+}
+
+// normalized normalizes a section within the room that is left for the whole text. Once that is used up, sections are as they came.
+func (t *Tokenizer) normalized(text string, sc *scratch) (string, bool) {
+	if sc.over {
+		return text, false
+	}
+	s, ok := within(t.norm, text, sc.room)
+	if !ok {
+		sc.over = true
+		return text, false
+	}
+	sc.room -= len(s)
+	return s, true
 }
 
 func (t *Tokenizer) encodeWords(text string, first bool, sc *scratch, out []int32) []int32 {

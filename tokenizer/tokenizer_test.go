@@ -221,7 +221,7 @@ func TestConfig(t *testing.T) {
 		t.Fatal(err)
 	}
 	tok, err := FromJSON(data, []byte(`{"bos_token":{"content":"<s>"},"eos_token":"</s>","pad_token":null,"add_bos_token":true,"add_eos_token":false,
-		"added_tokens_decoder":{"900":{"content":"<|eot_id|>","special":true},"x":{},"901":{"content":"<extra>"}}}`))
+		"added_tokens_decoder":{"900":{"content":"<|eot_id|>","special":true},"901":{"content":"<extra>"}}}`))
 	if err != nil {
 		t.Fatal(err)
 	}
