@@ -71,7 +71,7 @@ func (m *Message) UnmarshalJSON(raw []byte) error {
 		ToolCallID string          `json:"tool_call_id"`
 	}
 	if err := json.Unmarshal(raw, &w); err != nil {
-		return fmt.Errorf("chat: message: %w", err)
+		return fieldError("", "tool_calls", err)
 	}
 	*m = Message{Role: w.Role, Name: w.Name, ToolCalls: w.ToolCalls, ToolCallID: w.ToolCallID}
 	for _, r := range []*string{w.Reasoning1, w.Reasoning2, w.Reasoning3} {
@@ -81,7 +81,7 @@ func (m *Message) UnmarshalJSON(raw []byte) error {
 		}
 	}
 	if err := m.setContent(w.Content); err != nil {
-		return fmt.Errorf("chat: message content: %w", err)
+		return err
 	}
 	var all map[string]json.RawMessage
 	if err := json.Unmarshal(raw, &all); err != nil {
@@ -110,10 +110,28 @@ func (m *Message) setContent(raw json.RawMessage) error {
 		m.NoContent = true
 		return nil
 	case bytes.TrimSpace(raw)[0] == '[':
-		m.Parts = []Part{}
-		return json.Unmarshal(raw, &m.Parts)
+		return m.setParts(raw)
 	}
-	return json.Unmarshal(raw, &m.Content)
+	err := json.Unmarshal(raw, &m.Content)
+	if f := FieldErrorOf("content", err); f != nil {
+		f.Want = "a string or a list of parts"
+		return f
+	}
+	return err
+}
+
+func (m *Message) setParts(raw json.RawMessage) error {
+	var list []json.RawMessage
+	if err := json.Unmarshal(raw, &list); err != nil {
+		return fieldError("content", "", err)
+	}
+	m.Parts = make([]Part, len(list))
+	for i, part := range list {
+		if err := m.Parts[i].UnmarshalJSON(part); err != nil {
+			return fieldError(fmt.Sprintf("content[%d]", i), "", err)
+		}
+	}
+	return nil
 }
 
 // UnmarshalJSON reads a part of the chat API.
@@ -147,7 +165,7 @@ func (c *ToolCall) UnmarshalJSON(raw []byte) error {
 		function
 	}
 	if err := json.Unmarshal(raw, &w); err != nil {
-		return fmt.Errorf("chat: tool call: %w", err)
+		return fieldError("", "", err)
 	}
 	f := w.function
 	if w.Function != nil {

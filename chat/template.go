@@ -1,6 +1,7 @@
 package chat
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -18,6 +19,9 @@ var ErrSyntax = jinja.ErrSyntax
 
 // ErrLimit marks a template that exceeded a limit.
 var ErrLimit = jinja.ErrLimit
+
+// ErrVariable marks a variable of Input.Extra that the template cannot be given.
+var ErrVariable = errors.New("template variable")
 
 // Arguments says in which form a template gets the arguments of tool calls.
 type Arguments uint8
@@ -127,6 +131,13 @@ func (t *Template) probeArguments() Arguments {
 // Render gives the prompt in pieces; no two neighbours have the same User and
 // none is empty. A refusal of the template is ErrRefused.
 func (t *Template) Render(in Input) ([]Piece, error) {
+	return t.RenderWithin(context.Background(), 0, in)
+}
+
+// RenderWithin is Render in at most the given steps of the template (0: the
+// limit of Options); more are ErrLimit. It ends with ctx's error soon after ctx
+// does.
+func (t *Template) RenderWithin(ctx context.Context, steps int, in Input) ([]Piece, error) {
 	vars, mark, err := t.variables(in)
 	if err != nil {
 		return nil, fmt.Errorf("chat: %w", err)
@@ -135,7 +146,7 @@ func (t *Template) Render(in Input) ([]Piece, error) {
 	if now.IsZero() {
 		now = time.Now()
 	}
-	pieces, err := t.prog.Render(vars, now)
+	pieces, err := t.prog.RenderWithin(ctx, steps, vars, now)
 	if err != nil {
 		return nil, fmt.Errorf("chat: template: %w", err)
 	}

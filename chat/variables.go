@@ -65,11 +65,11 @@ func (t *Template) variables(in Input) (*jinja.Dict, string, error) {
 	}
 	for name, x := range in.Extra {
 		if fixedVariables[name] || in.Tokens[name] != "" {
-			return nil, "", fmt.Errorf("template variable %q cannot be set by a request", name)
+			return nil, "", fmt.Errorf("%w %q: it cannot be set by a request", ErrVariable, name)
 		}
 		v, err := jinja.FromGo(x, true)
 		if err != nil {
-			return nil, "", fmt.Errorf("template variable %q: %w", name, err)
+			return nil, "", fmt.Errorf("%w %q: %w", ErrVariable, name, err)
 		}
 		vars.Set(name, v)
 	}

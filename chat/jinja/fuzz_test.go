@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"testing"
@@ -52,7 +53,7 @@ func FuzzJSON(f *testing.F) {
 		if !json.Valid([]byte(text)) {
 			t.Fatalf("accepted %q", text)
 		}
-		r := &run{lim: Limits{}.orDefaults(), filters: filters}
+		r := &run{ctx: context.Background(), lim: Limits{}.orDefaults(), filters: filters}
 		out, err := filterToJSON(r, v, &args{})
 		if err != nil {
 			t.Fatal(err)

@@ -1,10 +1,12 @@
 package jinja
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"strings"
 	"testing"
+	"time"
 )
 
 // TestLimits gives templates that would use endless time, memory or stack.
@@ -54,6 +56,23 @@ func TestLimits(t *testing.T) {
 		if !errors.Is(err, ErrLimit) {
 			t.Errorf("%s: got %v", name, err)
 		}
+	}
+}
+
+// TestWithin: a rendering ends with its context, and with fewer steps where the
+// caller allows fewer.
+func TestWithin(t *testing.T) {
+	tpl, err := Parse("{% for a in range(100000) %}{% for b in range(100000) %}{% endfor %}{% endfor %}", Limits{Steps: 1 << 40})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	time.AfterFunc(10*time.Millisecond, cancel)
+	if _, err := tpl.RenderWithin(ctx, 0, NewDict(), now); !errors.Is(err, context.Canceled) {
+		t.Errorf("cancelled: %v", err)
+	}
+	if _, err := tpl.RenderWithin(context.Background(), 1000, NewDict(), now); !errors.Is(err, ErrLimit) || !strings.Contains(err.Error(), "1000 steps") {
+		t.Errorf("few steps: %v", err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"context"
 	"time"
 )
 
@@ -66,7 +67,17 @@ type Piece struct {
 // Render runs the template over the variables; now is what strftime_now tells.
 // Neighbouring pieces differ in User, and none is empty. Errors are *Error.
 func (t *Template) Render(vars *Dict, now time.Time) ([]Piece, error) {
-	r := &run{lim: t.lim, now: now, out: &strBuilder{}, filters: filters, tests: tests,
+	return t.RenderWithin(context.Background(), 0, vars, now)
+}
+
+// RenderWithin is Render in at most the given steps (0, or more than the
+// template's own limit: that one). It ends with ctx's error soon after ctx does.
+func (t *Template) RenderWithin(ctx context.Context, steps int, vars *Dict, now time.Time) ([]Piece, error) {
+	lim := t.lim
+	if steps > 0 {
+		lim.Steps = min(lim.Steps, steps)
+	}
+	r := &run{ctx: ctx, lim: lim, now: now, out: &strBuilder{}, filters: filters, tests: tests,
 		attrOf: (*run).attr, itemOf: (*run).item}
 	root := &scope{vars: map[string]Value{}, parent: &scope{vars: globals}}
 	for i, k := range vars.keys {
@@ -101,9 +112,11 @@ func (s Str) pieces() []Piece {
 
 // run is the state of one rendering.
 type run struct {
+	ctx   context.Context
 	lim   Limits
 	now   time.Time
 	steps int
+	look  int // steps at which ctx is asked again
 	mem   int64
 	depth int
 	out   *strBuilder
@@ -118,6 +131,10 @@ type run struct {
 func (r *run) step(n int) error {
 	if r.steps += n; r.steps > r.lim.Steps {
 		return limitf("more than %d steps", r.lim.Steps)
+	}
+	if r.steps >= r.look {
+		r.look = r.steps + 4096
+		return r.ctx.Err()
 	}
 	return nil
 }

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/inferflow/inferflow/chat"
@@ -24,6 +25,7 @@ var (
 	ErrNoTokenizer = errors.New("the model's files hold no tokenizer")
 	ErrNoTemplate  = errors.New("the model's files hold no chat template")
 	ErrTemplate    = errors.New("the chat template refused the conversation")
+	ErrTooLong     = errors.New("the text is longer than the context holds")
 )
 
 // Service answers text requests with one loaded model. It is safe for
@@ -38,6 +40,7 @@ type Service struct {
 	Notes       []string // what a user should know of the model's own settings
 
 	defaults sample.Params
+	longest  func() int // bytes of the longest token, found once
 }
 
 // New starts an engine on a loaded model and parses its chat template.
@@ -46,6 +49,7 @@ func New(m *model.Model, queue int) (*Service, error) {
 		return nil, fmt.Errorf("complete: %s: %w", m.Path, ErrNoTokenizer)
 	}
 	s := &Service{Model: m, Tok: m.Tokenizer, Created: time.Now()}
+	s.longest = sync.OnceValue(s.longestToken)
 	if m.Template != "" {
 		var o chat.Options
 		if !strings.Contains(m.Template, "developer") {
@@ -64,6 +68,10 @@ func New(m *model.Model, queue int) (*Service, error) {
 // Converses says whether the model takes conversations: it has a chat
 // template, even if one that cannot be read.
 func (s *Service) Converses() bool { return s.Template != nil || s.badTemplate != nil }
+
+// TemplateError says why the model's chat template cannot be read, nil if it can
+// or there is none.
+func (s *Service) TemplateError() error { return s.badTemplate }
 
 // Close ends all requests and closes the model.
 func (s *Service) Close() error {
@@ -133,20 +141,41 @@ func equal(a, b []int32) bool {
 // Chat renders a conversation with the model's template and encodes it. What
 // came from the conversation is never parsed for special tokens.
 func (s *Service) Chat(in chat.Input) ([]int32, error) {
+	return s.ChatWithin(context.Background(), 0, in)
+}
+
+// ChatWithin is Chat, where the template has at most so many steps (0: its
+// default) and ends with ctx. What can never fit the context is ErrTooLong
+// before it costs anything.
+func (s *Service) ChatWithin(ctx context.Context, steps int, in chat.Input) ([]int32, error) {
 	if s.badTemplate != nil {
 		return nil, fmt.Errorf("complete: %s: %w: %w; a plain completion (--raw) is possible", s.Model.Name, ErrTemplate, s.badTemplate)
 	}
 	if s.Template == nil {
 		return nil, fmt.Errorf("complete: %s: %w; use a plain completion (--raw)", s.Model.Name, ErrNoTemplate)
 	}
+	if err := s.fits(content(in), 0); err != nil {
+		return nil, err
+	}
+	if err := s.fits(baggage(in), 1<<20); err != nil {
+		return nil, err
+	}
 	in.BOS, in.EOS = s.special("bos"), s.special("eos")
-	pieces, err := s.Template.Render(in)
+	pieces, err := s.Template.RenderWithin(ctx, steps, in)
+	if err != nil && ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
 	if err != nil {
 		return nil, fmt.Errorf("complete: %w: %w", ErrTemplate, err)
 	}
+	n := 0
 	parts := make([]tokenizer.Piece, len(pieces))
 	for i, p := range pieces {
 		parts[i] = tokenizer.Piece{Text: p.Text, Special: !p.User}
+		n += len(p.Text)
+	}
+	if err := s.fits(n, 0); err != nil {
+		return nil, err
 	}
 	return s.prefixed(s.Tok.EncodePieces(parts, false)), nil
 }

@@ -297,3 +297,38 @@ func TestBadTemplate(t *testing.T) {
 		t.Error("a plain text gives no tokens")
 	}
 }
+
+// TestTooLong: what can never fit is refused before it is rendered or encoded;
+// a template that works for nothing ends with its steps or its reader.
+func TestTooLong(t *testing.T) {
+	s := open(t, modeltest.Options{Template: "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}"})
+	most := s.Model.Limits.Tokens * s.longest()
+	if err := s.Fits(strings.Repeat("x", most)); err != nil {
+		t.Error(err)
+	}
+	if err := s.Fits(strings.Repeat("x", most+1)); !errors.Is(err, ErrTooLong) {
+		t.Errorf("a text beyond all tokens: %v", err)
+	}
+	long := hello()
+	long.Messages[0].Content = strings.Repeat("x", most+1)
+	heavy := hello()
+	heavy.Messages[0].Reasoning = strings.Repeat("x", most+2<<20)
+	full := hello()
+	full.Extra = map[string]any{"x": []any{map[string]any{"y": strings.Repeat("x", most+2<<20)}}}
+	for name, in := range map[string]chat.Input{"content": long, "reasoning": heavy, "variables": full} {
+		if _, err := s.Chat(in); !errors.Is(err, ErrTooLong) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := s.ChatWithin(context.Background(), 1000, hello()); !errors.Is(err, chat.ErrLimit) || !errors.Is(err, ErrTemplate) {
+		t.Errorf("few steps: %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := s.ChatWithin(ctx, 0, hello()); !errors.Is(err, context.Canceled) {
+		t.Errorf("nobody waits: %v", err)
+	}
+	if n := s.Model.Embeds(); n != s.Model.Vocab() || n != s.Engine.PromptIDs() {
+		t.Errorf("%d ids are embedded", n)
+	}
+}

@@ -41,7 +41,8 @@ type choice struct {
 	done bool
 }
 
-// Next returns the next chunk, io.EOF after the last.
+// Next returns the next chunk, io.EOF after the last. Where the context ended the
+// run, it is the context's cause.
 func (r *Run) Next() (Chunk, error) {
 	for {
 		if r.over == len(r.choices) {
@@ -50,8 +51,8 @@ func (r *Run) Next() (Chunk, error) {
 		}
 		ev, err := r.stream.Next(r.ctx)
 		if err != nil {
-			if errors.Is(err, io.EOF) && r.ctx.Err() != nil {
-				err = r.ctx.Err()
+			if r.ctx.Err() != nil {
+				err = context.Cause(r.ctx)
 			}
 			return Chunk{}, err
 		}

@@ -4,12 +4,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"net/http"
 	"reflect"
 	"strings"
 	"time"
 	"unicode/utf8"
+
+	"github.com/inferflow/inferflow/chat"
 )
 
 // readJSON reads a request's whole body, which is a JSON object in UTF-8, into
@@ -30,8 +33,7 @@ func (v *Server) readJSON(w http.ResponseWriter, r *http.Request, into any) erro
 	if err := decode(raw, into); err != nil {
 		return err
 	}
-	v.noteUnknown(raw, into)
-	return nil
+	return v.unknown(raw, into)
 }
 
 // decode reads JSON from strangers.
@@ -48,38 +50,65 @@ func decode(raw []byte, into any) error {
 		return badRequest("", "the body is not a JSON object")
 	}
 	var e *apiError
-	var typ *json.UnmarshalTypeError
+	var field *chat.FieldError
 	var syntax *json.SyntaxError
 	switch {
 	case err == nil:
 		return nil
 	case errors.As(err, &e):
 		return e
-	case errors.As(err, &typ) && error(typ) != err: // inside a message
-		return badRequest("messages", "%v", err)
-	case errors.As(err, &typ) && typ.Field == "":
-		return badRequest("", "a JSON object is expected, not %s", typ.Value)
-	case errors.As(err, &typ):
-		field := strings.TrimPrefix(typ.Field, "common.")
-		return badRequest(field, "%s: a JSON %s is not expected here", field, typ.Value)
+	case errors.As(err, &field): // inside a message
+		return badRequest("messages", "messages%s", inMessages(raw, field))
 	case errors.As(err, &syntax):
 		return badRequest("", "the body is not valid JSON: %v (at byte %d)", syntax, syntax.Offset)
 	}
-	return badRequest("", "%v", err)
+	if field = chat.FieldErrorOf("", err); field == nil {
+		return badRequest("", "%s", plain(err))
+	}
+	if field.Field = strings.TrimPrefix(field.Field, "common."); field.Field == "" {
+		return badRequest("", "a JSON object is expected, not %s", field.Got)
+	}
+	param, _, _ := strings.Cut(field.Field, ".")
+	return badRequest(param, "%v", field)
+}
+
+// inMessages finds the message that cannot be read and tells the field in it.
+func inMessages(raw []byte, field *chat.FieldError) string {
+	var q struct {
+		Messages []json.RawMessage `json:"messages"`
+	}
+	_ = json.Unmarshal(raw, &q)
+	for i := range q.Messages {
+		var m chat.Message
+		if errors.As(json.Unmarshal(q.Messages[i], &m), &field) {
+			dot := "."
+			if field.Field == "" {
+				dot = ""
+			}
+			return fmt.Sprintf("[%d]%s%v", i, dot, field)
+		}
+	}
+	return ": " + field.Error()
 }
 
 // quietFields are fields of the protocol that change nothing here.
 var quietFields = map[string]bool{"user": true, "store": true, "metadata": true, "service_tier": true, "safety_identifier": true,
 	"prompt_cache_key": true, "parallel_tool_calls": true, "verbosity": true, "prediction": true, "modalities": true}
 
-// noteUnknown logs each unknown field once, as ignoring it may surprise.
-func (v *Server) noteUnknown(raw []byte, into any) {
-	if v.o.Log == nil {
-		return
-	}
+// unknown logs each unknown field once, as ignoring it may surprise. Those that
+// would bind the answer to a form are refused.
+func (v *Server) unknown(raw []byte, into any) error {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil {
-		return
+		return nil
+	}
+	for name, x := range fields {
+		if strings.HasPrefix(name, "guided_") && len(name) <= 64 && string(x) != "null" {
+			return badRequest(name, "%s is not served; leave it out", name)
+		}
+	}
+	if v.o.Log == nil {
+		return nil
 	}
 	known := map[string]bool{}
 	names(reflect.TypeOf(into).Elem(), known)
@@ -97,6 +126,7 @@ func (v *Server) noteUnknown(raw []byte, into any) {
 			v.o.Log.Printf("the field %q of requests is not known and is passed over", name)
 		}
 	}
+	return nil
 }
 
 // names collects the JSON names of a struct.

@@ -7,8 +7,11 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"regexp"
 	"strings"
 
+	"github.com/inferflow/inferflow/chat"
+	"github.com/inferflow/inferflow/chat/jinja"
 	"github.com/inferflow/inferflow/internal/complete"
 	"github.com/inferflow/inferflow/internal/engine"
 	"github.com/inferflow/inferflow/internal/sample"
@@ -49,20 +52,27 @@ func toAPI(err error) *apiError {
 	case errors.As(err, &large):
 		e = &apiError{Status: http.StatusRequestEntityTooLarge, Message: fmt.Sprintf("the request is larger than %d bytes", large.Limit)}
 	case errors.Is(err, engine.ErrQueueFull):
-		e = &apiError{Status: http.StatusTooManyRequests, Message: err.Error(), Code: "queue_full"}
+		e = &apiError{Status: http.StatusTooManyRequests, Message: plain(err), Code: "queue_full"}
 	case errors.Is(err, engine.ErrClosed):
 		e = &apiError{Status: http.StatusServiceUnavailable, Message: "the server is shutting down"}
 	case errors.Is(err, sample.ErrParams):
 		param, message := paramOf(err)
 		e = &apiError{Status: http.StatusBadRequest, Message: message, Param: param}
+	case errors.Is(err, complete.ErrTooLong):
+		e = &apiError{Status: http.StatusBadRequest, Message: plain(err), Code: "context_length_exceeded"}
+	case errors.Is(err, chat.ErrVariable):
+		e = &apiError{Status: http.StatusBadRequest, Message: "chat_template_kwargs: " + after(plain(err), complete.ErrTemplate), Param: "chat_template_kwargs"}
 	case errors.Is(err, complete.ErrTemplate):
-		e = &apiError{Status: http.StatusBadRequest, Message: err.Error(), Param: "messages"}
-	case errors.Is(err, engine.ErrRequest), errors.Is(err, complete.ErrNoTemplate):
-		e = &apiError{Status: http.StatusBadRequest, Message: err.Error()}
+		e = &apiError{Status: http.StatusBadRequest, Message: ofTemplate(err), Param: "messages"}
+	case errors.Is(err, complete.ErrNoTemplate):
+		e = &apiError{Status: http.StatusBadRequest, Message: complete.ErrNoTemplate.Error() + "; use /v1/completions"}
+	case errors.Is(err, engine.ErrRequest):
+		e = &apiError{Status: http.StatusBadRequest, Message: after(plain(err), engine.ErrRequest)}
 	case errors.Is(err, context.Canceled):
-		e = &apiError{Status: 499, Message: "the client went away"}
+		// Only a client that closed just its sending side can read this.
+		e = &apiError{Status: http.StatusBadRequest, Message: "the client closed the connection before the answer; keep both sides open", Code: "client_closed"}
 	default:
-		e = &apiError{Status: http.StatusInternalServerError, Message: err.Error()}
+		e = &apiError{Status: http.StatusInternalServerError, Message: plain(err)}
 	}
 	if e.Type == "" {
 		e.Type = "invalid_request_error"
@@ -71,6 +81,52 @@ func toAPI(err error) *apiError {
 		}
 	}
 	return e
+}
+
+// about is an error of the API whose param, where it has none, is the one given.
+func about(param string, err error) error {
+	e := *toAPI(err)
+	if e.Param == "" && e.Code == "context_length_exceeded" {
+		e.Param = param
+	}
+	return &e
+}
+
+// inner are names of packages that stand before their words in chains of errors.
+var inner = regexp.MustCompile(`(^|: )(?:engine|complete|chat|jinja|json|sample|sched|cpu|ref|device|kv|model|weight|tokenizer): `)
+
+// plain is an error in words without the packages that it came through.
+func plain(err error) string {
+	text := err.Error()
+	for {
+		short := inner.ReplaceAllString(text, "$1")
+		if short == text {
+			return text
+		}
+		text = short
+	}
+}
+
+// after is what text says behind the words of a sentinel.
+func after(text string, sentinel error) string {
+	if _, rest, ok := strings.Cut(text, sentinel.Error()+": "); ok {
+		return rest
+	}
+	return text
+}
+
+// ofTemplate tells what a chat template did with a conversation.
+func ofTemplate(err error) string {
+	var j *jinja.Error
+	switch {
+	case errors.As(err, &j) && j.Kind == jinja.ErrRaised:
+		return complete.ErrTemplate.Error() + ": " + j.Msg
+	case errors.As(err, &j) && j.Line > 0:
+		return fmt.Sprintf("the chat template failed at line %d, column %d: %v: %s", j.Line, j.Col, j.Kind, j.Msg)
+	case errors.As(err, &j):
+		return fmt.Sprintf("the chat template failed: %v: %s", j.Kind, j.Msg)
+	}
+	return after(plain(err), complete.ErrTemplate)
 }
 
 // paramOf finds the words of a sampling error and the field that they begin with.

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"errors"
 	"os"
 	"path/filepath"
@@ -35,14 +36,14 @@ func FuzzBodies(f *testing.F) {
 		err := decode(raw, &q)
 		if err == nil {
 			var ids []int32
-			if _, ids, err = v.prepareChat(&q); err == nil && (len(ids) == 0 || len(ids) >= 256) {
+			if _, ids, err = v.prepareChat(context.Background(), &q); err == nil && (len(ids) == 0 || len(ids) >= 256) {
 				t.Errorf("a prompt of %d tokens", len(ids))
 			}
 		}
 		refusedWell(t, err)
 		var c completionRequest
 		if err = decode(raw, &c); err == nil {
-			_, err = v.prepareCompletion(&c)
+			_, err = v.prepareCompletion(context.Background(), &c)
 		}
 		refusedWell(t, err)
 	})

@@ -128,6 +128,11 @@ func (v *Server) params(c *common, maxTokens *int, maxName string) (p complete.P
 	if s.LogitBias, err = biasOf(c.LogitBias, v.s.Model.Vocab()); err != nil {
 		return p, err
 	}
+	for i, id := range c.StopTokenIDs {
+		if id < 0 || int(id) >= v.s.Model.Vocab() {
+			return p, badRequest("stop_token_ids", "stop_token_ids: id %d at %d is not a token; ids go from 0 to %d", id, i, v.s.Model.Vocab()-1)
+		}
+	}
 	p = complete.Params{Sample: s, Stop: c.Stop, N: 1, IgnoreEnd: c.IgnoreEOS, StopTokens: c.StopTokenIDs, IncludeStop: c.IncludeStop,
 		ShowSpecial: c.SkipSpecial != nil && !*c.SkipSpecial}
 	if c.N != nil {

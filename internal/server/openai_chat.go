@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"io"
@@ -32,11 +33,21 @@ type chatRequest struct {
 	Modalities   []string       `json:"modalities"`
 }
 
+// maxMessages bounds a conversation, and templateSteps what its template may do:
+// about a second's work.
+const (
+	maxMessages   = 16384
+	templateSteps = 1_000_000
+)
+
 var roles = map[string]bool{"system": true, "developer": true, "user": true, "assistant": true, "tool": true}
 
 func (q *chatRequest) check() error {
 	if len(q.Messages) == 0 {
 		return badRequest("messages", "messages: at least one message is required")
+	}
+	if n := len(q.Messages); n > maxMessages {
+		return badRequest("messages", "messages: %d messages are more than %d", n, maxMessages)
 	}
 	for i := range q.Messages {
 		if err := checkMessage(&q.Messages[i], i); err != nil {
@@ -106,7 +117,7 @@ func (q *chatRequest) input() chat.Input {
 }
 
 // prepareChat checks a request and encodes its prompt.
-func (v *Server) prepareChat(q *chatRequest) (p complete.Params, ids []int32, err error) {
+func (v *Server) prepareChat(ctx context.Context, q *chatRequest) (p complete.Params, ids []int32, err error) {
 	limit, name := q.MaxTokens, "max_tokens"
 	if q.MaxCompletion != nil {
 		limit, name = q.MaxCompletion, "max_completion_tokens"
@@ -124,8 +135,11 @@ func (v *Server) prepareChat(q *chatRequest) (p complete.Params, ids []int32, er
 			return p, nil, err
 		}
 	}
-	if ids, err = v.s.Chat(q.input()); err != nil {
-		return p, nil, err
+	if bad := v.s.TemplateError(); bad != nil {
+		return p, nil, badRequest("", "the model's chat template cannot be read: %s; use /v1/completions", plain(bad))
+	}
+	if ids, err = v.s.ChatWithin(ctx, templateSteps, q.input()); err != nil {
+		return p, nil, about("messages", err)
 	}
 	return p, ids, v.fits(ids, "messages")
 }
@@ -135,7 +149,7 @@ func (v *Server) chat(w http.ResponseWriter, r *http.Request) error {
 	if err := v.readJSON(w, r, &q); err != nil {
 		return err
 	}
-	p, ids, err := v.prepareChat(&q)
+	p, ids, err := v.prepareChat(r.Context(), &q)
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package server
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"slices"
@@ -42,7 +43,7 @@ func (v *Server) promptOf(text string) prompt {
 }
 
 // prompts reads a string, a list of strings, ids or a list of ids.
-func (v *Server) prompts(raw json.RawMessage) ([]prompt, error) {
+func (v *Server) prompts(ctx context.Context, raw json.RawMessage, each int) ([]prompt, error) {
 	var text string
 	var texts []string
 	var ids []int32
@@ -60,14 +61,32 @@ func (v *Server) prompts(raw json.RawMessage) ([]prompt, error) {
 	default:
 		return nil, badRequest("prompt", "prompt: a string, a list of strings, a list of ids or a list of lists of ids is expected")
 	}
-	if n := len(texts) + len(many); n == 0 || n > maxPrompts {
+	n := len(texts) + len(many)
+	if n == 0 || n > maxPrompts {
 		return nil, badRequest("prompt", "prompt: %d prompts; 1 to %d are possible", n, maxPrompts)
+	}
+	if n*each > maxAnswers {
+		return nil, badRequest("n", "n: %d prompts times %d answers are more than %d", n, each, maxAnswers)
 	}
 	var out []prompt
 	for _, t := range texts {
-		out = append(out, v.promptOf(t))
+		err := v.s.Fits(t)
+		if err == nil {
+			err = ctx.Err()
+		}
+		if err != nil {
+			return nil, about("prompt", err)
+		}
+		p := v.promptOf(t)
+		if err := v.fits(p.ids, "prompt"); err != nil {
+			return nil, err
+		}
+		out = append(out, p)
 	}
 	for _, ids := range many {
+		if err := v.fits(ids, "prompt"); err != nil {
+			return nil, err
+		}
 		for i, id := range ids {
 			if id < 0 || int(id) >= v.s.Engine.PromptIDs() {
 				return nil, badRequest("prompt", "prompt: id %d at %d is not a token; ids go from 0 to %d", id, i, v.s.Engine.PromptIDs()-1)
@@ -83,7 +102,7 @@ func (v *Server) completions(w http.ResponseWriter, r *http.Request) error {
 	if err := v.readJSON(w, r, &q); err != nil {
 		return err
 	}
-	a, err := v.prepareCompletion(&q)
+	a, err := v.prepareCompletion(r.Context(), &q)
 	if err != nil {
 		return err
 	}
@@ -103,7 +122,7 @@ func (v *Server) completions(w http.ResponseWriter, r *http.Request) error {
 }
 
 // prepareCompletion checks a request and encodes its prompts.
-func (v *Server) prepareCompletion(q *completionRequest) (*completion, error) {
+func (v *Server) prepareCompletion(ctx context.Context, q *completionRequest) (*completion, error) {
 	limit := 16 // the API's default
 	if q.MaxTokens != nil {
 		limit = *q.MaxTokens
@@ -121,16 +140,10 @@ func (v *Server) prepareCompletion(q *completionRequest) (*completion, error) {
 		return nil, err
 	}
 	a := &completion{v: v, q: q, p: p, silent: silent, id: v.newID("cmpl-"), created: time.Now().Unix()}
-	if a.prompts, err = v.prompts(q.Prompt); err != nil {
+	if a.prompts, err = v.prompts(ctx, q.Prompt, p.N); err != nil {
 		return nil, err
 	}
-	if n := len(a.prompts) * p.N; n > maxAnswers {
-		return nil, badRequest("n", "n: %d prompts times %d answers are more than %d", len(a.prompts), p.N, maxAnswers)
-	}
 	for _, x := range a.prompts {
-		if err := v.fits(x.ids, "prompt"); err != nil {
-			return nil, err
-		}
 		a.n += len(x.ids)
 	}
 	return a, nil
