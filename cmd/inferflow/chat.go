@@ -7,29 +7,43 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strings"
+	"syscall"
+	"unicode"
 
-	"github.com/ergochat/readline"
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/inferflow/inferflow/chat"
 	"github.com/inferflow/inferflow/internal/complete"
-	"github.com/inferflow/inferflow/internal/pull"
 )
 
+// chatFlags are what `chat` takes beside the model.
+type chatFlags struct {
+	model    modelFlags
+	sampling samplingFlags
+	system   string
+}
+
 func chatCommand() *cobra.Command {
-	var f modelFlags
-	var sampling samplingFlags
-	var system string
+	var f chatFlags
 	c := &cobra.Command{
 		Use:   "chat [MODEL]",
 		Short: "Talk with a model in the terminal",
-		Long: `Talks with a model. The conversation is remembered until /clear. Ctrl-C stops an
-answer, not the program; Ctrl-D or /quit ends it. A line that ends with \ goes
-on in the next; """ begins and ends a text of several lines. /help lists the
-commands.`,
+		Long: `Talks with a model. The conversation is remembered until /clear; when it
+outgrows the context, its oldest turns are left out. /help lists the commands.
+
+Enter sends a message. A pasted text stays one message until Enter; Alt-Enter,
+a \ at a line's end and """ before and after a text make several lines too.
+Ctrl-C stops an answer, not the program; Ctrl-D or /quit ends it. What is typed
+during an answer waits on the line for the next Enter.
+
+Where standard input is no terminal each line is a message, the answers go to
+standard output and everything else to standard error.
+
+Messages, but not commands, are kept for the Up key and Ctrl-R in the file
+inferflow/chat_history of the user's configuration directory ($XDG_CONFIG_HOME
+or ~/.config on Linux), which only the user may read.`,
 		Example: `  inferflow chat smollm2
   inferflow chat ./model.gguf --system "Answer in one sentence." --temperature 0.3`,
 		Args: argsBetween(0, 1, "one model"),
@@ -38,88 +52,85 @@ commands.`,
 			if len(args) == 1 {
 				ref = args[0]
 			}
-			o, err := f.options()
-			if err != nil {
-				return err
-			}
-			s, err := openService(c.Context(), ref, o)
-			if err != nil {
-				return err
-			}
-			defer s.Close()
-			p, err := sampling.params(s.Defaults())
-			if err != nil {
-				return err
-			}
-			t := &talk{s: s, p: p, system: system, out: os.Stdout}
-			return t.loop(c.Context())
+			return f.run(c, ref)
 		},
 	}
-	f.add(c.Flags())
-	sampling.add(c.Flags())
-	c.Flags().StringVar(&system, "system", "", "system message")
+	f.model.add(c.Flags())
+	f.sampling.add(c.Flags())
+	c.Flags().StringVar(&f.system, "system", "", "system message")
 	return c
 }
 
-// talk is a conversation in the terminal.
+func (f *chatFlags) run(c *cobra.Command, ref string) error {
+	o, err := f.model.options()
+	if err != nil {
+		return err
+	}
+	s, err := openService(c.Context(), ref, o)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	p, err := f.sampling.params(s.Defaults())
+	if err != nil {
+		return err
+	}
+	if f.system != "" && !s.Converses() {
+		return usagef("--system needs a chat template, and the model has none")
+	}
+	t := &talk{s: s, p: p, system: f.system, out: os.Stdout, notes: os.Stderr}
+	if !c.Flags().Changed("max-tokens") && !s.Converses() {
+		t.p.Max = max(t.context()/4, 64) // a plain text has no end of its own
+	}
+	src, screen, done, err := openSource(os.Stderr)
+	if err != nil {
+		return err
+	}
+	defer done()
+	ctx := c.Context()
+	if t.src = src; screen != nil {
+		t.notes, t.dims = screen, os.Getenv("NO_COLOR") == ""
+		var stop context.CancelFunc
+		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+		defer stop()
+		fmt.Fprintf(t.notes, "%s · /help for help, Ctrl-D to leave\n", s.Model.Name)
+	}
+	if term.IsTerminal(int(os.Stdout.Fd())) {
+		t.out = screenText{os.Stdout}
+	}
+	if !s.Converses() {
+		fmt.Fprintln(t.notes, "This model has no chat template: it goes on with your text.")
+	}
+	return t.loop(ctx)
+}
+
+// talk is a conversation.
 type talk struct {
 	s       *complete.Service
 	p       complete.Params
 	system  string
 	history []chat.Message
-	out     io.Writer
+	from    int  // messages before this one no longer fit the context
+	told    bool // that some do not
+	src     messageSource
+	out     io.Writer // answers
+	notes   io.Writer // everything else
+	dims    bool      // notes is a terminal that shows lesser weight
 	ended   bool
 }
 
-// lines is where a person's lines come from.
-type lines interface {
-	Readline() (string, error)
-	SetPrompt(string)
-}
-
-// plainLines reads lines that no person types.
-type plainLines struct{ r *lineReader }
-
-func (p plainLines) Readline() (string, error) { return p.r.next() }
-func (p plainLines) SetPrompt(string)          {}
-
-func openLines() (lines, func(), error) {
-	if !term.IsTerminal(int(os.Stdin.Fd())) {
-		return plainLines{newLineReader(os.Stdin)}, func() {}, nil
-	}
-	cfg := &readline.Config{Prompt: "> ", HistoryLimit: 1000, DisableAutoSaveHistory: false}
-	if dir, err := pull.CacheDir(); err == nil && os.MkdirAll(dir, 0o755) == nil {
-		cfg.HistoryFile = filepath.Join(dir, "chat_history")
-	}
-	rl, err := readline.NewFromConfig(cfg)
-	if err != nil {
-		return nil, nil, fmt.Errorf("chat: terminal: %w", err)
-	}
-	return rl, func() { rl.Close() }, nil
-}
-
+// loop reads messages and commands until the source or a command ends it.
 func (t *talk) loop(ctx context.Context) error {
-	in, done, err := openLines()
-	if err != nil {
-		return err
-	}
-	defer done()
-	if _, ok := in.(plainLines); !ok {
-		fmt.Fprintf(t.out, "%s · /help for help, Ctrl-D to leave\n", t.s.Model.Name)
-	}
-	if !t.s.Converses() {
-		fmt.Fprintln(t.out, "This model has no chat template: it goes on with your text.")
-	}
 	interrupted := false
 	for !t.ended {
-		text, err := readText(in)
+		text, err := t.src.read(ctx)
 		switch {
-		case errors.Is(err, readline.ErrInterrupt):
+		case errors.Is(err, errInterrupt):
 			if interrupted {
 				return nil
 			}
 			interrupted = true
-			fmt.Fprintln(t.out, "(Ctrl-C again, Ctrl-D or /quit leaves)")
+			fmt.Fprintln(t.notes, "(Ctrl-C again, Ctrl-D or /quit leaves)")
 			continue
 		case errors.Is(err, io.EOF):
 			return nil
@@ -127,113 +138,98 @@ func (t *talk) loop(ctx context.Context) error {
 			return fmt.Errorf("chat: %w", err)
 		}
 		interrupted = false
-		if strings.TrimSpace(text) == "" {
-			continue
-		}
-		if strings.HasPrefix(text, "/") {
-			t.command(ctx, text)
-			continue
-		}
-		t.turn(ctx, text)
+		t.message(ctx, text)
 	}
 	return nil
 }
 
-// readText reads a line, or several: after a \ at the end, or between """.
-func readText(in lines) (string, error) {
-	in.SetPrompt("> ")
-	line, err := in.Readline()
-	if err != nil {
-		return "", err
-	}
-	block := strings.HasPrefix(strings.TrimSpace(line), `"""`)
-	if block {
-		line = strings.TrimPrefix(strings.TrimSpace(line), `"""`)
-	}
-	var all []string
-	in.SetPrompt("… ")
-	for {
-		switch end := strings.HasSuffix(strings.TrimRight(line, " "), `"""`); {
-		case block && end:
-			return strings.Join(append(all, strings.TrimSuffix(strings.TrimRight(line, " "), `"""`)), "\n"), nil
-		case !block && !strings.HasSuffix(line, `\`):
-			return strings.Join(append(all, line), "\n"), nil
-		}
-		all = append(all, strings.TrimSuffix(line, `\`))
-		if line, err = in.Readline(); err != nil {
-			return "", err
-		}
-	}
-}
-
-// turn sends a message and shows the answer. Ctrl-C keeps what was said so far.
-func (t *talk) turn(ctx context.Context, text string) {
-	t.history = append(t.history, chat.Message{Role: "user", Content: text})
-	t.answer(ctx)
-}
-
-func (t *talk) answer(ctx context.Context) {
-	ids, err := t.prompt()
-	if err != nil {
-		t.refuse(err)
+// message does what a text asks for: commands, or an answer.
+func (t *talk) message(ctx context.Context, text string) {
+	if strings.TrimSpace(text) == "" {
 		return
 	}
-	ctx, stop := signal.NotifyContext(ctx, os.Interrupt)
-	defer stop()
+	if list := commandsIn(text); list != nil {
+		for _, c := range list {
+			if !t.ended {
+				t.command(ctx, c)
+			}
+		}
+		return
+	}
+	if err := t.src.remember(text); err != nil {
+		fmt.Fprintln(t.notes, err)
+	}
+	before := *t
+	t.history = append(t.history, chat.Message{Role: "user", Content: text})
+	if !t.answer(ctx) {
+		t.history, t.from = before.history, before.from
+	}
+}
+
+// answer adds and shows an answer to the last message. Ctrl-C keeps what was
+// said so far; false where nothing was.
+func (t *talk) answer(ctx context.Context) bool {
+	ids, err := t.fit()
+	if err != nil {
+		fmt.Fprintln(t.notes, "error:", err)
+		return false
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	defer t.src.watch(cancel)()
 	run, err := t.s.Start(ctx, ids, t.p)
 	if err != nil {
-		t.refuse(err)
-		return
+		fmt.Fprintln(t.notes, "error:", err)
+		return false
 	}
 	a, err := run.Collect(func(s string) { io.WriteString(t.out, s) })
-	if !strings.HasSuffix(a.Text, "\n") {
+	if a.Text != "" && !strings.HasSuffix(a.Text, "\n") {
 		fmt.Fprintln(t.out)
 	}
-	note := ""
-	switch {
-	case errors.Is(err, context.Canceled):
-		note = " · stopped"
-	case err != nil:
-		fmt.Fprintln(t.out, "error:", err)
-	case a.Finish == "length":
-		note = " · cut off by the limit of tokens"
+	stopped := errors.Is(err, context.Canceled)
+	if err != nil && !stopped {
+		fmt.Fprintln(t.notes, "error:", err)
+	}
+	if a.Text == "" && err != nil {
+		fmt.Fprintln(t.notes, "(no answer; the message is taken back)")
+		return false
 	}
 	t.history = append(t.history, chat.Message{Role: "assistant", Content: a.Text})
-	m := a.Timings
-	t.dim(fmt.Sprintf("%d + %d tokens, prompt %s, answer %s%s", m.PromptTokens, m.Tokens, rate(m.PromptTokens, m.Prefill.Seconds()),
-		rate(m.Tokens-1, m.Decode.Seconds()), note))
+	t.statistics(a, stopped)
+	return true
 }
 
-// refuse takes back a message that could not be answered.
-func (t *talk) refuse(err error) {
-	fmt.Fprintln(t.out, "error:", err)
-	if strings.Contains(err.Error(), "context") {
-		fmt.Fprintln(t.out, "The conversation no longer fits: /clear begins anew, /undo takes back the last turn.")
+// statistics writes the line below an answer.
+func (t *talk) statistics(a complete.Answer, stopped bool) {
+	m, note := a.Timings, ""
+	switch {
+	case stopped:
+		note = " · stopped"
+	case a.Finish == "length" && t.p.Max > 0 && m.Tokens >= t.p.Max:
+		note = fmt.Sprintf(" · cut off by max-tokens %d", t.p.Max)
+	case a.Finish == "length":
+		note = fmt.Sprintf(" · cut off by the end of the context of %d tokens", t.context())
+	case a.Text == "":
+		note = " · an empty answer"
 	}
-	if n := len(t.history); n > 0 {
-		t.history = t.history[:n-1]
-	}
-}
-
-func (t *talk) prompt() ([]int32, error) {
-	if !t.s.Converses() {
-		var b strings.Builder
-		for _, m := range t.history {
-			b.WriteString(m.Content)
-		}
-		return t.s.Text(b.String(), false), nil
-	}
-	in := chat.Input{AddGenerationPrompt: true, Messages: t.history}
-	if t.system != "" {
-		in.Messages = append([]chat.Message{{Role: "system", Content: t.system}}, t.history...)
-	}
-	return t.s.Chat(in)
-}
-
-// dim writes a line of lesser weight where the terminal can.
-func (t *talk) dim(s string) {
-	if f, ok := t.out.(*os.File); ok && term.IsTerminal(int(f.Fd())) && os.Getenv("NO_COLOR") == "" {
+	s := fmt.Sprintf("%d + %d tokens, prompt %s, answer %s%s", m.PromptTokens, m.Tokens, rate(m.PromptTokens, m.Prefill.Seconds()),
+		rate(m.Tokens-1, m.Decode.Seconds()), note)
+	if t.dims {
 		s = "\x1b[2m" + s + "\x1b[0m"
 	}
-	fmt.Fprintln(t.out, s)
+	fmt.Fprintln(t.notes, s)
+}
+
+// screenText writes a model's text to a terminal, which must not obey control
+// characters in it.
+type screenText struct{ w io.Writer }
+
+func (s screenText) Write(b []byte) (int, error) {
+	_, err := io.WriteString(s.w, strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) && r != '\n' && r != '\t' {
+			return -1
+		}
+		return r
+	}, string(b)))
+	return len(b), err
 }
