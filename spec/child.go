@@ -47,7 +47,7 @@ type reply struct {
 	Graph           json.RawMessage
 	Config          []ConfigValue
 	Ignored, Unused []string
-	Unread          []string
+	Unread, Notes   []string
 	Chat            Chat
 	MaxPositions    int
 }
@@ -74,7 +74,7 @@ func ChildMain(stdin io.Reader, stdout io.Writer) int {
 	if err != nil {
 		return answer(stdout, reply{Error: err.Error()})
 	}
-	return answer(stdout, reply{Graph: g, Config: t.Config, Ignored: t.Ignored, Unused: t.Unused, Unread: t.Unread, Chat: t.Chat, MaxPositions: t.MaxPositions})
+	return answer(stdout, reply{Graph: g, Config: t.Config, Ignored: t.Ignored, Unused: t.Unused, Unread: t.Unread, Notes: t.Notes, Chat: t.Chat, MaxPositions: t.MaxPositions})
 }
 
 func answer(w io.Writer, r reply) int {

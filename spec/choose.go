@@ -82,6 +82,11 @@ func serving(name, src string, files Files) (strong, weak bool, err error) {
 	if _, err := starlark.ExecFileOptions(fileOptions, t.thread, name+".star", src, predeclared); err != nil {
 		return false, false, t.fail(err)
 	}
+	return t.served(files)
+}
+
+// served asks the rules of serves(…) that were declared by now.
+func (t *tracer) served(files Files) (strong, weak bool, err error) {
 	for _, r := range t.serves {
 		s, w := r.fits(files)
 		if !s && !w {

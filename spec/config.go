@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"math"
 	"sort"
 	"strings"
 
@@ -17,6 +18,7 @@ type configData struct {
 	origin    map[string]string   // where a translated value stood
 	overrides map[string]override // by dotted key
 	set       map[string]any      // by dotted key, from the user
+	asked     map[string]bool     // keys of set that were asked for
 	read      map[string]int      // index into list
 	list      []ConfigValue
 }
@@ -27,7 +29,7 @@ type override struct {
 }
 
 func newConfigData(t *tracer) *configData {
-	d := &configData{t: t, source: "config.json", overrides: map[string]override{}, set: t.opts.Set, read: map[string]int{}}
+	d := &configData{t: t, source: "config.json", overrides: map[string]override{}, set: t.opts.Set, asked: map[string]bool{}, read: map[string]int{}}
 	d.data, d.origin = t.files.Config(), map[string]string{}
 	if t.files.Binding() == GGUF {
 		d.data, d.origin = translate(t.files)
@@ -39,20 +41,45 @@ func (d *configData) root() *config { return &config{d: d, m: d.data} }
 
 func (d *configData) values() []ConfigValue { return d.list }
 
-// maxPositions reads the length limit under its usual names.
-func (d *configData) maxPositions() int {
+// maxPositions reads the length limit under its usual names; 0 where there is none.
+func (d *configData) maxPositions() (int, error) {
 	for _, m := range []*config{d.root(), d.root().sub("text_config")} {
 		for _, k := range []string{"max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "max_sequence_length"} {
-			v, _, ok, err := m.find(k)
-			if !ok || err != nil {
-				continue
+			v, source, ok, err := m.find(k)
+			if err != nil {
+				return 0, err
 			}
-			if n, err := starlark.AsInt32(v); err == nil && n > 0 {
-				return n
+			if ok && v != starlark.None {
+				return positionCount(fmt.Sprintf("%s (%s)", m.prefix+k, source), v)
 			}
 		}
 	}
-	return 0
+	return 0, nil
+}
+
+// positionCount is v as a number of positions; what int32 does not hold is
+// as good as its largest.
+func positionCount(key string, v starlark.Value) (int, error) {
+	f, ok := starlark.AsFloat(v)
+	if !ok || !(f >= 1) || f != math.Trunc(f) || math.IsInf(f, 0) {
+		return 0, fmt.Errorf("%s is %v, expected a whole number of positions above 0", key, v)
+	}
+	return int(math.Min(f, math.MaxInt32)), nil
+}
+
+// epsKey names, in parentheses, the key that a bad eps was read from; "" where
+// none is known.
+func (d *configData) epsKey(eps float64) string {
+	for _, v := range d.list {
+		f, ok := v.Value.(float64)
+		if i, is := v.Value.(int64); is {
+			f, ok = float64(i), true
+		}
+		if ok && strings.Contains(v.Key, "eps") && (f == eps || math.IsNaN(f) && math.IsNaN(eps)) {
+			return fmt.Sprintf(" (%s, %s)", v.Key, v.Source)
+		}
+	}
+	return ""
 }
 
 // unread lists the keys of the files that nothing asked for, sorted: where a
@@ -138,6 +165,7 @@ func (c *config) AttrNames() []string {
 func (c *config) find(key string) (v starlark.Value, source string, ok bool, err error) {
 	full := c.prefix + key
 	if x, ok := c.d.set[full]; ok {
+		c.d.asked[full] = true
 		v, err := fromGo(x)
 		return v, "set by the user", true, err
 	}

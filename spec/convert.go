@@ -62,6 +62,8 @@ func dictFromGo(x map[string]any) (starlark.Value, error) {
 			return starlark.Float(math.Inf(1)), nil
 		case "-Infinity":
 			return starlark.Float(math.Inf(-1)), nil
+		case "NaN":
+			return starlark.Float(math.NaN()), nil
 		}
 	}
 	keys := make([]string, 0, len(x))
@@ -163,7 +165,10 @@ func shortest(r reflect.Value) float64 {
 func encodable(v any) any {
 	switch v := v.(type) {
 	case float64:
-		if math.IsInf(v, 0) || math.IsNaN(v) {
+		if math.IsNaN(v) {
+			return map[string]any{"__float__": "NaN"}
+		}
+		if math.IsInf(v, 0) {
 			return map[string]any{"__float__": map[bool]string{true: "Infinity", false: "-Infinity"}[v > 0]}
 		}
 		return v

@@ -144,6 +144,7 @@ func TestBlockTypesKeepColumns(t *testing.T) {
 // TestMXFP4 traces experts stored as blocks and scales, as releases have them.
 func TestMXFP4(t *testing.T) {
 	f := loadShapes(t, "gpt_oss.hf")
+	f.config["hidden_size"], f.config["intermediate_size"] = 64, 128
 	wide := map[int]int{48: 64, 112: 128, 224: 256}
 	for name, v := range f.tensors {
 		for i, d := range v.Shape {
@@ -242,7 +243,11 @@ func TestRopeTables(t *testing.T) {
 		tr := newTracer(f, Options{})
 		a := ropeArgs{dim: c.Dim, theta: c.Theta, thetaKey: "rope_theta", partial: c.Partial, scaled: true, factors: true}
 		cfg := tr.config.root()
-		tab, err := tr.ropeTable(cfg, a, ropeSettings(cfg, "", true, nil))
+		settings, err := ropeSettings(cfg, "", true, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tab, err := tr.ropeTable(cfg, a, settings)
 		if err != nil {
 			t.Errorf("%s: %v", c.Name, err)
 			continue

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"math"
 
 	"go.starlark.net/starlark"
 
@@ -193,8 +194,8 @@ type normArgs struct {
 }
 
 func (t *tracer) norm(kind graph.NormKind, a normArgs) (starlark.Value, error) {
-	if !(a.eps >= 0) {
-		return nil, fmt.Errorf("%s_norm: eps is missing or negative", kind)
+	if !(a.eps >= 0 && a.eps <= math.MaxFloat32) {
+		return nil, fmt.Errorf("%s_norm: eps%s is %g, expected a finite number of at least 0", kind, t.config.epsKey(float64(a.eps)), float64(a.eps))
 	}
 	attr := graph.NormAttr{Kind: kind, Eps: float64(a.eps), Offset: float64(a.offset), Groups: a.groups}
 	label := ""

@@ -54,8 +54,15 @@ func traceChild(s *Spec, files Files) (*Traced, error) {
 	if err := checkStored(g, files); err != nil {
 		return nil, fmt.Errorf("spec: %s: %w: %w", s.Name, ErrTrace, err)
 	}
-	return &Traced{Graph: g, Config: r.Config, Ignored: r.Ignored, Unused: r.Unused, Unread: r.Unread, Chat: r.Chat, MaxPositions: r.MaxPositions}, nil
+	notes := r.Notes[:min(len(r.Notes), maxNotes)]
+	for i, n := range notes {
+		notes[i] = printable(n)
+	}
+	return &Traced{Notes: notes, Graph: g, Config: r.Config, Ignored: r.Ignored, Unused: r.Unused, Unread: r.Unread, Chat: r.Chat, MaxPositions: r.MaxPositions}, nil
 }
+
+// maxNotes bounds how many notes a child gives.
+const maxNotes = 100
 
 // maxMessage bounds what a stranger's specification makes us say.
 const maxMessage = 8 << 10

@@ -43,15 +43,40 @@ type ropeConfig struct {
 	nested *config // the dict that applies; empty if there is none
 }
 
-// number reads a setting; where null or missing, def.
+// notNull are settings that have no default where they are written out as null.
+var notNull = map[string]bool{"factor": true, "rope_theta": true, "original_max_position_embeddings": true, "partial_rotary_factor": true}
+
+// number reads a positive setting; where missing, def. Where null, def too, but for notNull.
 func (r ropeConfig) number(key string, def float64) (float64, error) {
+	v, err := r.nested.first([]string{key}, nil, !notNull[key])
+	if err != nil || v == nil {
+		return def, err
+	}
+	return positive(r.nested.prefix+key, v, math.MaxFloat64)
+}
+
+// anyNumber is number for settings that may be zero or negative.
+func (r ropeConfig) anyNumber(key string, def float64) (float64, error) {
 	v, err := r.nested.first([]string{key}, nil, true)
 	if err != nil || v == nil {
 		return def, err
 	}
 	f, ok := starlark.AsFloat(v)
-	if !ok {
-		return 0, fmt.Errorf("rope_table: %s is a %s, not a number", r.nested.prefix+key, v.Type())
+	if !ok || math.IsNaN(f) || math.IsInf(f, 0) {
+		return 0, fmt.Errorf("rope_table: %s is %v, expected a finite number", r.nested.prefix+key, v)
+	}
+	return f, nil
+}
+
+// positive is v as a number above 0 and at most limit.
+func positive(key string, v starlark.Value, limit float64) (float64, error) {
+	f, ok := starlark.AsFloat(v)
+	if !ok || !(f > 0 && f <= limit) {
+		what := "a finite number above 0"
+		if limit < math.MaxFloat64 {
+			what = fmt.Sprintf("a number above 0 and at most %g", limit)
+		}
+		return 0, fmt.Errorf("rope_table: %s is %v, expected %s", key, v, what)
 	}
 	return f, nil
 }
@@ -66,11 +91,7 @@ func (r ropeConfig) topNumber(key, topKey string, def float64) (float64, error) 
 	if err != nil {
 		return 0, err
 	}
-	f, ok := starlark.AsFloat(v)
-	if !ok {
-		return 0, fmt.Errorf("rope_table: %s is a %s, not a number", topKey, v.Type())
-	}
-	return f, nil
+	return positive(r.top.prefix+topKey, v, math.MaxFloat64)
 }
 
 func (r ropeConfig) flag(key string, def bool) (bool, error) {
@@ -78,7 +99,11 @@ func (r ropeConfig) flag(key string, def bool) (bool, error) {
 	if err != nil || v == nil {
 		return def, err
 	}
-	return bool(v.Truth()), nil
+	b, ok := v.(starlark.Bool)
+	if !ok {
+		return false, fmt.Errorf("rope_table: %s is %v, expected true or false", r.nested.prefix+key, v)
+	}
+	return bool(b), nil
 }
 
 func (r ropeConfig) list(key string) ([]float64, error) {
@@ -94,9 +119,9 @@ func (r ropeConfig) list(key string) ([]float64, error) {
 	i := it.Iterate()
 	defer i.Done()
 	for item := starlark.Value(nil); i.Next(&item); {
-		f, ok := starlark.AsFloat(item)
-		if !ok {
-			return nil, fmt.Errorf("rope_table: %s holds a %s", r.nested.prefix+key, item.Type())
+		f, err := positive(fmt.Sprintf("%s%s[%d]", r.nested.prefix, key, len(out)), item, math.MaxFloat64)
+		if err != nil {
+			return nil, err
 		}
 		out = append(out, f)
 	}
@@ -105,13 +130,13 @@ func (r ropeConfig) list(key string) ([]float64, error) {
 
 // kind is the scaling's name, with old spellings.
 func (r ropeConfig) kind(renamed *starlark.Dict) (string, error) {
-	v, err := r.nested.first([]string{"rope_type", "type"}, nil, true)
+	v, err := r.nested.first([]string{"rope_type", "type"}, nil, false)
 	if err != nil || v == nil {
 		return "default", err
 	}
 	s, ok := starlark.AsString(v)
-	if !ok {
-		return "", fmt.Errorf("rope_table: the type is a %s, not a string", v.Type())
+	if !ok || s == "" {
+		return "", fmt.Errorf("rope_table: %srope_type is %v, expected the name of a scaling (%s)", r.nested.prefix, v, ropeKinds())
 	}
 	if renamed != nil {
 		if to, found, err := renamed.Get(v); err == nil && found {
@@ -123,7 +148,7 @@ func (r ropeConfig) kind(renamed *starlark.Dict) (string, error) {
 	switch s {
 	case "su":
 		return "longrope", nil
-	case "none", "mrope", "":
+	case "none", "mrope":
 		return "default", nil
 	}
 	return s, nil
@@ -131,20 +156,28 @@ func (r ropeConfig) kind(renamed *starlark.Dict) (string, error) {
 
 // ropeSettings finds the dict for a layer type. def stands in where the files
 // have none.
-func ropeSettings(c *config, layerType string, scaled bool, def *starlark.Dict) ropeConfig {
-	r := ropeConfig{top: c, nested: c.sub("rope_parameters")}
+func ropeSettings(c *config, layerType string, scaled bool, def *starlark.Dict) (ropeConfig, error) {
+	nested, err := c.object("rope_parameters")
+	r := ropeConfig{top: c, nested: nested}
+	if err != nil {
+		return r, err
+	}
 	if layerType != "" {
-		if sub := r.nested.sub(layerType); len(sub.m) > 0 {
+		sub, err := r.nested.object(layerType)
+		if err != nil {
+			return r, err
+		}
+		if len(sub.m) > 0 {
 			r.nested = sub
-			return r
+			return r, nil
 		}
 	}
 	if len(r.nested.m) > 0 && (layerType == "" || scaled) {
-		return r
+		return r, nil
 	}
 	if scaled {
-		if r.nested = c.sub("rope_scaling"); len(r.nested.m) > 0 {
-			return r
+		if r.nested, err = c.object("rope_scaling"); err != nil || len(r.nested.m) > 0 {
+			return r, err
 		}
 		if def != nil {
 			m := map[string]any{}
@@ -154,11 +187,24 @@ func ropeSettings(c *config, layerType string, scaled bool, def *starlark.Dict) 
 			}
 			line := c.d.t.line()
 			r.nested = &config{d: c.d, m: m, prefix: "rope_parameters.", source: "spec default " + line.String()}
-			return r
+			return r, nil
 		}
 	}
 	r.nested = &config{d: c.d, prefix: "rope_parameters."}
-	return r
+	return r, nil
+}
+
+// object is sub for a key that must be an object, null or missing.
+func (c *config) object(key string) (*config, error) {
+	x, ok := c.m[key]
+	if _, is := x.(map[string]any); ok && x != nil && !is {
+		v, err := fromGo(x)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", c.prefix+key, err)
+		}
+		return nil, fmt.Errorf("rope_table: %s is %v, expected an object or null", c.prefix+key, v)
+	}
+	return c.sub(key), nil
 }
 
 // ropeArgs are the arguments of rope_table(…).
@@ -185,7 +231,11 @@ func doRopeTable(t *tracer, name string, args starlark.Tuple, kwargs []starlark.
 		return nil, err
 	}
 	a.theta, a.partial = float64(theta), float64(partial)
-	table, err := t.ropeTable(c, a, ropeSettings(c, a.layerType, a.scaled, def))
+	settings, err := ropeSettings(c, a.layerType, a.scaled, def)
+	if err != nil {
+		return nil, err
+	}
+	table, err := t.ropeTable(c, a, settings)
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +266,7 @@ func (t *tracer) ropeTable(c *config, a ropeArgs, r ropeConfig) (*graph.RopeTabl
 	}
 	scale, ok := ropeScalings[kind]
 	if !ok {
-		return nil, fmt.Errorf("rope_table: no scaling %q", kind)
+		return nil, fmt.Errorf("rope_table: no scaling %q, expected one of %s", kind, ropeKinds())
 	}
 	if err := scale(tab, c, r, theta); err != nil {
 		return nil, err
@@ -231,25 +281,46 @@ func (t *tracer) ropeTable(c *config, a ropeArgs, r ropeConfig) (*graph.RopeTabl
 
 // ropeDim is the number of rotated components.
 func (t *tracer) ropeDim(c *config, a ropeArgs, r ropeConfig, kind string) (int, error) {
-	if a.partial == 0 && (kind == "default" || kind == "proportional") {
-		return a.dim, nil
-	}
+	whole := a.partial == 0 && (kind == "default" || kind == "proportional")
 	if t.files.Binding() == GGUF {
-		v, err := c.first([]string{"rotary_dim"}, nil, true)
-		if err != nil || v == nil {
-			return a.dim, err
-		}
-		return starlark.AsInt32(v)
+		return t.rotaryDim(c, a, whole)
+	}
+	if whole {
+		return a.dim, nil
 	}
 	if a.partial > 0 {
 		f, err := r.topNumber("partial_rotary_factor", "partial_rotary_factor", a.partial)
 		return int(float64(a.dim) * f), err
 	}
 	f, err := r.number("partial_rotary_factor", 1)
-	if v, e := c.first([]string{"partial_rotary_factor"}, nil, true); e == nil && v != nil && f == 1 {
-		f, _ = starlark.AsFloat(v)
+	if err != nil {
+		return 0, err
+	}
+	v, err := c.first([]string{"partial_rotary_factor"}, nil, true)
+	if err == nil && v != nil && f == 1 {
+		f, err = positive(c.prefix+"partial_rotary_factor", v, 1)
 	}
 	return int(float64(a.dim) * f), err
+}
+
+// rotaryDim is the number of rotated components that a GGUF file gives. Where
+// whole is set the specification rotates all, and the file must not say less;
+// a table of a layer type may have a size of its own.
+func (t *tracer) rotaryDim(c *config, a ropeArgs, whole bool) (int, error) {
+	v, source, ok, err := c.find("rotary_dim")
+	if err != nil || !ok || v == starlark.None || whole && (a.layerType != "" || !a.factors || !a.scaled) {
+		return a.dim, err
+	}
+	n, err := starlark.AsInt32(v)
+	switch {
+	case err != nil || n < 2 || n%2 != 0 || n > a.dim:
+		return 0, fmt.Errorf("rope_table: rotary_dim (%s) is %v, expected an even number from 2 to %d, the width of what is rotated", source, v, a.dim)
+	case whole && n < a.dim:
+		return 0, fmt.Errorf("rope_table: rotary_dim (%s) is %d, but this specification rotates all %d components of a head", source, n, a.dim)
+	case !whole:
+		c.d.record(c.prefix+"rotary_dim", v, source)
+	}
+	return n, nil
 }
 
 // ropeFreq is θ^(−2j/D).

@@ -2,9 +2,10 @@ package spec
 
 import (
 	"fmt"
+	"maps"
 	"math"
-
-	"go.starlark.net/starlark"
+	"slices"
+	"strings"
 
 	"github.com/inferflow/inferflow/internal/graph"
 )
@@ -21,13 +22,16 @@ var ropeScalings = map[string]func(tab *graph.RopeTable, c *config, r ropeConfig
 	"proportional": ropeProportional,
 }
 
+// ropeKinds lists the scalings for messages.
+func ropeKinds() string {
+	names := slices.Sorted(maps.Keys(ropeScalings))
+	return strings.Join(names, ", ")
+}
+
 func ropeLinear(tab *graph.RopeTable, _ *config, r ropeConfig, _ float64) error {
 	factor, err := r.number("factor", 1)
 	if err != nil {
 		return err
-	}
-	if factor == 0 {
-		return fmt.Errorf("rope_table: factor is 0")
 	}
 	for j := range tab.Freq {
 		tab.Freq[j] /= factor
@@ -37,7 +41,7 @@ func ropeLinear(tab *graph.RopeTable, _ *config, r ropeConfig, _ float64) error 
 
 // ropeDynamic: NTK by length; with alpha the base is raised once and for all.
 func ropeDynamic(tab *graph.RopeTable, c *config, r ropeConfig, theta float64) error {
-	alpha, err := r.number("alpha", 0)
+	alpha, err := r.anyNumber("alpha", 0)
 	if err != nil {
 		return err
 	}
@@ -63,11 +67,7 @@ func maxPositions(c *config) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	n, err := starlark.AsInt32(v)
-	if err != nil || n < 1 {
-		return 0, fmt.Errorf("rope_table: max_position_embeddings is %v", v)
-	}
-	return n, nil
+	return positionCount("max_position_embeddings", v)
 }
 
 // original is the length that the model was trained on before scaling: the
@@ -77,8 +77,8 @@ func original(c *config, r ropeConfig) (float64, error) {
 	if err != nil {
 		return 0, err
 	}
-	if f, ok := starlark.AsFloat(v); v != nil && ok {
-		return f, nil
+	if v != nil {
+		return positive(c.prefix+"original_max_position_embeddings", v, math.MaxInt32)
 	}
 	f, err := r.number("original_max_position_embeddings", 0)
 	if err != nil || f > 0 {
@@ -102,6 +102,9 @@ func ropeBands(tab *graph.RopeTable, c *config, r ropeConfig, _ float64) error {
 	high, err := r.number("high_freq_factor", 4)
 	if err != nil {
 		return err
+	}
+	if high <= low {
+		return fmt.Errorf("rope_table: %shigh_freq_factor is %g, expected more than low_freq_factor, which is %g", r.nested.prefix, high, low)
 	}
 	orig, err := original(c, r)
 	if err != nil {
@@ -179,11 +182,11 @@ func yarnAttention(r ropeConfig, factor float64) (float64, error) {
 	if err != nil || given > 0 {
 		return given, err
 	}
-	m, err := r.number("mscale", 0)
+	m, err := r.anyNumber("mscale", 0)
 	if err != nil {
 		return 0, err
 	}
-	all, err := r.number("mscale_all_dim", 0)
+	all, err := r.anyNumber("mscale_all_dim", 0)
 	if err != nil {
 		return 0, err
 	}

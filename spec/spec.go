@@ -89,6 +89,8 @@ type Traced struct {
 	Chat    Chat
 	// Unread lists configuration keys of the files that nothing asked for.
 	Unread []string
+	// Notes are what the user should know though it stops nothing: one sentence each.
+	Notes []string
 	// MaxPositions is the number of positions that the files say the model
 	// takes, 0 if they do not say.
 	MaxPositions int
@@ -146,8 +148,8 @@ func readForeign(path string, o Options) (*Spec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("spec: read: %w", err)
 	}
-	if info.IsDir() || info.Size() > maxSource {
-		return nil, fmt.Errorf("spec: read: %s is a folder or larger than %d bytes", path, maxSource)
+	if !info.Mode().IsRegular() || info.Size() > maxSource { // a pipe would be waited for
+		return nil, fmt.Errorf("spec: read: %s is no regular file or larger than %d bytes", path, maxSource)
 	}
 	src, err := os.ReadFile(path)
 	if err != nil {

@@ -164,7 +164,16 @@ func trace(file, source string, files Files, o Options) (*Traced, error) {
 	if err := t.setOutputs(file, out); err != nil {
 		return nil, err
 	}
-	return t.finish()
+	t.checkNumbers()
+	notes, err := t.notes(file)
+	if err != nil {
+		return nil, err
+	}
+	r, err := t.finish()
+	if r != nil {
+		r.Notes = notes
+	}
+	return r, err
 }
 
 // setOutputs reads what model(c) returned: a value, or a dict of values by name.
@@ -209,7 +218,10 @@ func (t *tracer) finish() (*Traced, error) {
 			r.Unused = append(r.Unused, name)
 		}
 	}
-	r.MaxPositions = t.config.maxPositions()
+	var err error
+	if r.MaxPositions, err = t.config.maxPositions(); err != nil {
+		return nil, fmt.Errorf("spec: %w: %w", ErrTrace, err)
+	}
 	r.Unread = t.config.unread()
 	sort.Strings(r.Ignored)
 	sort.Strings(r.Unused)

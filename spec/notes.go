@@ -1,0 +1,56 @@
+package spec
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// notes tells what does not stop a trace: that the specification is for other
+// files, and values of the user that it never reads.
+func (t *tracer) notes(file string) ([]string, error) {
+	var notes []string
+	list, read := t.config.list, maps.Clone(t.config.read)
+	strong, weak, err := t.served(t.files)
+	t.config.list, t.config.read = list, read // what a condition reads is not what the model computes with
+	if err != nil {
+		return nil, err
+	}
+	if len(t.serves) > 0 && !strong && !weak {
+		var rules []string
+		for _, r := range t.serves {
+			rules = append(rules, r.String())
+		}
+		notes = append(notes, fmt.Sprintf("the specification %s says it serves %s; this model is %s", file, strings.Join(rules, " or "), identity(t.files)))
+	}
+	var unasked []string
+	for k := range t.opts.Set {
+		if !t.config.asked[k] {
+			unasked = append(unasked, k)
+		}
+	}
+	slices.Sort(unasked)
+	for _, k := range unasked {
+		notes = append(notes, fmt.Sprintf("the specification %s never reads %s, which was set by hand", file, k))
+	}
+	return notes, nil
+}
+
+// String names what a rule is for.
+func (r servesRule) String() string {
+	var parts []string
+	for _, p := range []struct {
+		what  string
+		names []string
+	}{{"model_type", r.modelTypes}, {"architectures", r.architectures}, {"gguf", r.gguf}} {
+		if len(p.names) > 0 {
+			parts = append(parts, fmt.Sprintf("%s %q", p.what, p.names))
+		}
+	}
+	s := strings.Join(parts, ", ")
+	if r.when != nil {
+		s += " under a condition (when)"
+	}
+	return s
+}

@@ -1,0 +1,136 @@
+package spec
+
+import (
+	"fmt"
+	"slices"
+
+	"go.starlark.net/starlark"
+
+	"github.com/inferflow/inferflow/internal/graph"
+)
+
+// checkNumbers holds the graph, whose sizes follow from the tensors, against
+// what the configuration says of itself. Layers may differ, so a number counts
+// as wrong only where no layer has it.
+func (t *tracer) checkNumbers() {
+	if len(t.problems) > 0 {
+		return // values are missing, so are their sizes
+	}
+	s := graphSizes(t.b.G)
+	for _, n := range []struct {
+		keys []string
+		what string
+		have []int
+	}{
+		{[]string{"num_attention_heads"}, "query heads", s.heads},
+		{[]string{"num_key_value_heads"}, "key heads", s.keyHeads},
+		{[]string{"hidden_size"}, "values a token between layers", s.widths},
+		{[]string{"intermediate_size"}, "inner values of a feed-forward", s.inner},
+	} {
+		want, key, source := t.config.stated(n.keys)
+		if want <= 0 || len(n.have) == 0 || slices.Contains(n.have, want) {
+			continue
+		}
+		t.problems = append(t.problems, problem{s.line, fmt.Sprintf("the tensors give %s %s, but %s says %s = %d", listed(n.have), n.what, source, key, want)})
+	}
+	t.checkVocabulary()
+}
+
+// checkVocabulary refuses ids that could be drawn but not read: more logits
+// than rows of the embedding, and a vocabulary larger than it.
+func (t *tracer) checkVocabulary() {
+	g := t.b.G
+	if g.Vocab == 0 {
+		return
+	}
+	if want, key, source := t.config.stated([]string{"vocab_size"}); want > g.Vocab {
+		t.problems = append(t.problems, problem{embedLine(g), fmt.Sprintf("the embedding has %d rows, but %s says %s = %d", g.Vocab, source, key, want)})
+	}
+	for _, o := range g.Outputs {
+		n := g.Nodes[o.Node]
+		if o.Name == "logits" && len(n.Shape) == 1 && n.Shape[0] > g.Vocab {
+			t.problems = append(t.problems, problem{n.Line, fmt.Sprintf("%d logits, but the embedding has %d rows: an id beyond them could not be read back", n.Shape[0], g.Vocab)})
+		}
+	}
+}
+
+func embedLine(g *graph.Graph) graph.Line {
+	for _, n := range g.Nodes {
+		if n.Op == graph.OpEmbed {
+			return n.Line
+		}
+	}
+	return graph.Line{}
+}
+
+// stated reads a whole number of the configuration without counting it as
+// asked for: at the top, else in text_config. 0 where it is no single number.
+func (d *configData) stated(keys []string) (n int, key, source string) {
+	for _, c := range []*config{d.root(), d.root().sub("text_config")} {
+		for _, k := range keys {
+			asked := d.asked[c.prefix+k]
+			v, source, ok, err := c.find(k)
+			if !asked {
+				delete(d.asked, c.prefix+k)
+			}
+			if !ok || err != nil {
+				continue
+			}
+			if n, err := starlark.AsInt32(v); err == nil {
+				return n, c.prefix + k, source
+			}
+		}
+	}
+	return 0, "", ""
+}
+
+// sizes are the numbers that a graph's layers have.
+type sizes struct {
+	heads, keyHeads, widths, inner []int
+	line                           graph.Line // of the first attention
+}
+
+func graphSizes(g *graph.Graph) sizes {
+	var s sizes
+	add := func(list *[]int, n int) {
+		if !slices.Contains(*list, n) {
+			*list = append(*list, n)
+		}
+	}
+	experts := false
+	for _, n := range g.Nodes {
+		switch a := n.Attr.(type) {
+		case *graph.AttentionAttr:
+			if len(s.heads) == 0 {
+				s.line = n.Line
+			}
+			add(&s.heads, a.Heads)
+			add(&s.keyHeads, a.KVHeads)
+		case *graph.NormAttr:
+			if in := g.Nodes[n.In[0]]; len(in.Shape) == 1 {
+				add(&s.widths, in.Shape[0])
+			}
+		case *graph.LinearAttr:
+			if in := g.Nodes[n.In[0]]; len(in.Shape) == 1 {
+				add(&s.inner, in.Shape[0])
+			}
+		case *graph.ExpertsAttr:
+			experts = true
+		}
+	}
+	if experts { // a size for each kind of layer, some of which may be absent
+		s.inner = nil
+	}
+	return s
+}
+
+// listed writes a few numbers.
+func listed(list []int) string {
+	if len(list) > 4 {
+		return fmt.Sprintf("%v and others", list[:4])
+	}
+	if len(list) == 1 {
+		return fmt.Sprint(list[0])
+	}
+	return fmt.Sprint(list)
+}
