@@ -3,7 +3,6 @@ module github.com/inferflow/inferflow
 go 1.26.0
 
 require (
-	github.com/ergochat/readline v0.1.3
 	github.com/spf13/cobra v1.10.2
 	github.com/spf13/pflag v1.0.9
 	go.starlark.net v0.0.0-20260908191801-89a6a09411d5
