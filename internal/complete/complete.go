@@ -79,8 +79,8 @@ func (s *Service) Close() error {
 	return s.Model.Close()
 }
 
-// Defaults are the sampling parameters where a request names none: the
-// model's generation_config, else temperature 1 and no filter.
+// Defaults are the sampling parameters where a request names none: those of
+// the model's Generation.
 func (s *Service) Defaults() sample.Params { return s.defaults }
 
 // settle takes the model's own sampling values, but those that make no sense.

@@ -225,7 +225,8 @@ func TestDrain(t *testing.T) {
 		whole  bool
 	}{{600, 20 * time.Second, true}, {19000, 50 * time.Millisecond, false}} {
 		s := endless(t, 2, 0)
-		v := New(s, Options{Name: "tiny"})
+		var words bytes.Buffer
+		v := New(s, Options{Name: "tiny", Log: log.New(&words, "", 0)})
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
@@ -241,8 +242,14 @@ func TestDrain(t *testing.T) {
 		if whole := strings.HasSuffix(string(raw), "data: [DONE]\n\n"); whole != c.whole {
 			t.Errorf("grace %v: the stream is whole: %t, %v", c.grace, whole, err)
 		}
+		if told := strings.HasSuffix(string(raw), "\n\n") && strings.Contains(string(raw), `data: {"error":{"code":null,"message":"the server is shutting down"`); told == c.whole {
+			t.Errorf("grace %v: the stream ends with %q", c.grace, raw[max(0, len(raw)-200):])
+		}
 		if err := <-done; err != nil {
 			t.Errorf("grace %v: %v", c.grace, err)
+		}
+		if said := strings.Contains(words.String(), "are cut off"); said == c.whole {
+			t.Errorf("grace %v: the log says %q", c.grace, words.String())
 		}
 		if _, err := http.Get(base + "/health"); err == nil {
 			t.Error("somebody still answers")
@@ -350,7 +357,7 @@ func TestCrowd(t *testing.T) {
 func TestSeed(t *testing.T) {
 	_, h := serve(t, service(t), Options{Name: "tiny"})
 	text := func(extra string) string {
-		resp := post(t, context.Background(), h.URL, `, "temperature": 30, "max_tokens": 20`+extra)
+		resp := post(t, context.Background(), h.URL, `, "temperature": 30, "top_p": 1, "max_tokens": 20`+extra)
 		defer resp.Body.Close()
 		var a struct {
 			Choices []struct{ Message struct{ Content string } }

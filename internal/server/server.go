@@ -8,12 +8,12 @@ import (
 	"log"
 	"net"
 	"net/http"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
 
 	"github.com/inferflow/inferflow/internal/complete"
+	"github.com/inferflow/inferflow/internal/engine"
 )
 
 // Options bounds a server.
@@ -25,7 +25,8 @@ type Options struct {
 	BodyTime  time.Duration // for the arrival of a request's body; 0: 60 s
 	KeepAlive time.Duration // between comments in a silent stream; 0: 15 s
 	Stall     time.Duration // a reader that takes nothing for so long is gone; 0: 60 s
-	Origins   string        // Access-Control-Allow-Origin; "": any origin of this machine
+	Origins   string        // the origin whose pages may call, "*" for all; "": any origin of this machine
+	Host      string        // a further name that requests may call this machine by while only it can reach the server
 	Log       *log.Logger   // nil: nothing is logged
 }
 
@@ -38,6 +39,9 @@ type Server struct {
 	born  time.Time
 	codes [6]atomic.Int64 // answers by hundreds of the status
 	drain atomic.Bool
+	local atomic.Bool // only this machine can reach the server
+	cut   context.Context
+	end   context.CancelCauseFunc // of cut: requests under way end with an error
 	times histograms
 
 	mu   sync.Mutex
@@ -61,6 +65,7 @@ func New(s *complete.Service, o Options) *Server {
 		}
 	}
 	v := &Server{s: s, o: o, mux: http.NewServeMux(), born: time.Now(), told: map[string]bool{}}
+	v.cut, v.end = context.WithCancelCause(context.Background())
 	v.routes()
 	return v
 }
@@ -106,6 +111,11 @@ func (v *Server) handler(h func(http.ResponseWriter, *http.Request) error) http.
 		w.Header().Set("X-Request-Id", v.requestID(r))
 		// A deadline of the request before on this connection may be left.
 		_ = http.NewResponseController(w).SetWriteDeadline(time.Time{})
+		ctx, cancel := context.WithCancelCause(r.Context())
+		stop := context.AfterFunc(v.cut, func() { cancel(context.Cause(v.cut)) })
+		defer stop()
+		defer cancel(nil)
+		r = r.WithContext(ctx)
 		if err := h(rec, r); err != nil && !rec.wrote {
 			writeError(rec, err)
 		}
@@ -139,40 +149,11 @@ func (v *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.WriteHeader(http.StatusNoContent)
 		return
 	}
+	if err := v.foreign(r); err != nil {
+		v.handler(func(http.ResponseWriter, *http.Request) error { return err })(w, r)
+		return
+	}
 	v.mux.ServeHTTP(w, r)
-}
-
-// cors lets pages of this machine in, or the origins that were configured.
-func (v *Server) cors(w http.ResponseWriter, r *http.Request) {
-	origin := r.Header.Get("Origin")
-	if origin == "" {
-		return
-	}
-	h := w.Header()
-	h.Add("Vary", "Origin")
-	switch {
-	case v.o.Origins == "*":
-		h.Set("Access-Control-Allow-Origin", "*")
-	case v.o.Origins != "" && origin == v.o.Origins, v.o.Origins == "" && isLocal(origin):
-		h.Set("Access-Control-Allow-Origin", origin)
-	default:
-		return
-	}
-	h.Set("Access-Control-Allow-Methods", "GET, HEAD, POST, OPTIONS")
-	h.Set("Access-Control-Expose-Headers", "X-Request-Id, Retry-After")
-	if ask := r.Header.Get("Access-Control-Request-Headers"); ask != "" {
-		h.Set("Access-Control-Max-Age", "600")
-		h.Set("Access-Control-Allow-Headers", ask)
-	}
-}
-
-func isLocal(origin string) bool {
-	for _, p := range []string{"http://localhost", "https://localhost", "http://127.0.0.1", "https://127.0.0.1", "http://[::1]", "https://[::1]"} {
-		if origin == p || strings.HasPrefix(origin, p+":") {
-			return true
-		}
-	}
-	return false
 }
 
 // Drain makes /health tell that no new requests should come.
@@ -209,10 +190,19 @@ func (v *Server) HTTP() *http.Server {
 	return &http.Server{Handler: v, ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10, ErrorLog: v.o.Log}
 }
 
+// lastWords is the time that cut requests have to tell their clients.
+const lastWords = 2 * time.Second
+
 // Serve answers on l until ctx ends. Then /health refuses, no new connections
 // are taken, and requests under way have grace to finish; what is left after it
-// is cut off.
+// gets an error, in its stream or as its answer, and little time to read it.
+//
+// A client that closes only its sending side (a half-close) before it has its
+// answer counts as gone: net/http cannot tell the two apart.
 func (v *Server) Serve(ctx context.Context, l net.Listener, grace time.Duration) error {
+	if a, ok := l.Addr().(*net.TCPAddr); ok {
+		v.local.Store(a.IP.IsLoopback())
+	}
 	srv := v.HTTP()
 	errs := make(chan error, 1)
 	go func() { errs <- srv.Serve(l) }()
@@ -224,8 +214,18 @@ func (v *Server) Serve(ctx context.Context, l net.Listener, grace time.Duration)
 	v.Drain()
 	end, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
-	if err := srv.Shutdown(end); err != nil {
-		return srv.Close()
+	if srv.Shutdown(end) == nil {
+		return nil
 	}
-	return nil
+	if v.o.Log != nil {
+		st := v.s.Engine.Stats()
+		v.o.Log.Printf("the grace of %s is over: %d answers are cut off, %d requests were still waiting", grace, st.Running, st.Waiting)
+	}
+	v.end(engine.ErrClosed)
+	last, cancelLast := context.WithTimeout(context.Background(), lastWords)
+	defer cancelLast()
+	if srv.Shutdown(last) == nil {
+		return nil
+	}
+	return srv.Close()
 }
