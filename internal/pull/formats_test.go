@@ -165,6 +165,23 @@ func TestRenderer(t *testing.T) {
 		t.Errorf("%q, want %q", out.String(), want)
 	}
 	out.Reset()
+	r = &renderer{w: &out, now: func() time.Time { return clock }}
+	for _, p := range []struct {
+		after time.Duration
+		done  int64
+		end   bool
+	}{{0, 0, false}, {6, 1e5, false}, {60, 2e5, false}, {6, 3e6, false}, {6, 1e8, false}, {6, 1e8, true}} {
+		clock = clock.Add(p.after * time.Second)
+		show(Progress{Stage: "fetching", Done: p.done, Total: 1e8, End: p.end})
+	}
+	show(Progress{Stage: "fetching", Done: 5, End: false}) // no length: every line tells more
+	clock = clock.Add(5 * time.Second)
+	show(Progress{Stage: "fetching", Done: 7, End: false})
+	want = "0% of 100.0 MB\n0% of 100.0 MB\n3% of 100.0 MB\n100% of 100.0 MB\n5 bytes\n7 bytes\n"
+	if got := strings.ReplaceAll(out.String(), "m: fetching ", ""); got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	out.Reset()
 	r = &renderer{w: &out, tty: true, now: time.Now}
 	show(Progress{Stage: "fetching", Done: 5e8, Total: 1e9, Rate: 1e6, ETA: time.Minute})
 	show(Progress{Stage: "fetching", Done: 1e9, Total: 1e9, End: true})

@@ -103,11 +103,15 @@ type renderer struct {
 	tty   bool
 	now   func() time.Time
 	stage string // name and stage of the last line
+	said  int64  // the percentage of the last plain line, -1 if unknown
 	last  time.Time
 	width int // of the last line drawn
 }
 
-const plainEvery = 5 * time.Second
+const (
+	plainEvery = 5 * time.Second
+	plainSame  = time.Minute // before the same percentage is told again
+)
 
 func (r *renderer) show(p Progress) {
 	r.mu.Lock()
@@ -125,8 +129,13 @@ func (r *renderer) show(p Progress) {
 	if p.Stage != "fetching" && (fresh || now.Sub(r.last) < plainEvery) {
 		return
 	}
-	if fresh || p.End || now.Sub(r.last) >= plainEvery {
-		r.last = now
+	percent := int64(-1)
+	if p.Total > 0 {
+		percent = min(100, p.Done*100/p.Total)
+	}
+	told := !fresh && percent >= 0 && percent == r.said && (p.End || now.Sub(r.last) < plainSame)
+	if !told && (fresh || p.End || now.Sub(r.last) >= plainEvery) {
+		r.last, r.said = now, percent
 		fmt.Fprintf(r.w, "%s: %s %s\n", p.Name, p.Stage, strings.TrimSpace(p.text()))
 	}
 }
