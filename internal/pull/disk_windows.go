@@ -23,5 +23,19 @@ func tryLock(f *os.File) (bool, error) {
 	return err == nil, err
 }
 
+// freeSpace is what this user may still write on the drive of a folder. ok is
+// false where that is not known.
+func freeSpace(dir string) (free int64, ok bool) {
+	name, err := windows.UTF16PtrFromString(dir)
+	if err != nil {
+		return 0, false
+	}
+	var n uint64
+	if windows.GetDiskFreeSpaceEx(name, &n, nil, nil) != nil {
+		return 0, false
+	}
+	return int64(min(n, 1<<62)), true
+}
+
 // syncDir does nothing: Windows has no such call for folders.
 func syncDir(string) error { return nil }

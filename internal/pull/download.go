@@ -56,6 +56,8 @@ type transfer struct {
 
 	kind   string // the content type of the last answer
 	looked bool   // the beginning of the file is that of a model
+	ranges ranges
+	best   int64 // the most that n has been
 }
 
 // download fetches r to dest: into dest.partial, which a later call goes on
@@ -70,7 +72,7 @@ func (p *puller) download(ctx context.Context, r remote, dest string) (sum strin
 	}
 	defer t.f.Close()
 	if err := t.run(ctx); err != nil {
-		if errors.Is(err, errContent) {
+		if errors.Is(err, errContent) || t.kept() == 0 {
 			t.drop()
 		}
 		return "", err
@@ -124,15 +126,15 @@ func (t *transfer) open(ctx context.Context) error {
 	t.state = partial{URL: redact(t.r.url), Key: t.r.key, SHA256: t.r.sha256}
 	known := t.r.sha256 != "" || t.r.key != "" || old.Validator != ""
 	keep := known && old.URL == t.state.URL && old.Key == t.state.Key && old.SHA256 == t.state.SHA256
-	flags := os.O_RDWR | os.O_CREATE
+	flags := 0
 	if keep {
 		t.state = old
 	} else {
-		flags |= os.O_TRUNC
+		flags = os.O_TRUNC
 	}
-	f, err := os.OpenFile(t.path, flags, 0o644)
+	f, err := create(t.path, flags)
 	if err != nil {
-		return storage(err, t.path, 0)
+		return err
 	}
 	t.f = f
 	t.meter = newMeter(nil, t.r.label, "checking", 0, 0)
@@ -142,7 +144,7 @@ func (t *transfer) open(ctx context.Context) error {
 			return fmt.Errorf("pull: reading %s: %w", t.path, err)
 		}
 	}
-	if t.n > 0 {
+	if t.best = t.n; t.n > 0 {
 		t.p.Note(fmt.Sprintf("%s: going on after %s fetched earlier", t.r.label, size(t.n)))
 	}
 	t.meter = newMeter(t.p.Progress, t.r.label, "fetching", t.n, max(t.r.size, t.state.Size))
@@ -152,22 +154,22 @@ func (t *transfer) open(ctx context.Context) error {
 // run makes attempts until the file is complete.
 func (t *transfer) run(ctx context.Context) error {
 	for failed := 0; ; {
-		before := t.n
+		before := t.best
 		err := t.attempt(ctx)
 		if err == nil {
 			return nil
 		}
 		if ctx.Err() != nil {
-			return ctx.Err()
+			return t.broken(ctx.Err())
 		}
 		if !transient(err) {
 			return err
 		}
-		if t.n > before {
+		if t.best > before {
 			failed = 0
 		}
 		if failed++; failed >= maxAttempts {
-			return fmt.Errorf("gave up after %d attempts (%s are kept): %w", failed, size(t.n), err)
+			return t.broken(fmt.Errorf("gave up after %d attempts: %w", failed, err))
 		}
 		pause := t.p.wait(failed)
 		if failed > 1 {
@@ -175,7 +177,7 @@ func (t *transfer) run(ctx context.Context) error {
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
+			return t.broken(ctx.Err())
 		case <-time.After(pause):
 		}
 	}
@@ -245,6 +247,7 @@ func (t *transfer) request() http.Header {
 // file was complete already.
 func (t *transfer) begin(resp *http.Response) (done bool, err error) {
 	total := int64(-1)
+	t.ranges = t.ranges.learn(resp, t.n, t.state.Validator)
 	switch resp.StatusCode {
 	case http.StatusOK:
 		if err := t.restart(); err != nil {
@@ -273,6 +276,9 @@ func (t *transfer) begin(resp *http.Response) (done bool, err error) {
 	}
 	if t.r.size > 0 && total >= 0 && total != t.r.size {
 		return false, fmt.Errorf("%s: %w: it has %d bytes, not %d", redact(t.r.url), ErrHash, total, t.r.size)
+	}
+	if err := t.p.room(filepath.Dir(t.path), t.r.label, max(total, t.r.size)-t.n); err != nil {
+		return false, err
 	}
 	t.kind = resp.Header.Get("Content-Type")
 	t.state.Size = max(total, 0)
@@ -332,9 +338,10 @@ func (t *transfer) write(b []byte) error {
 	k, err := t.f.Write(b)
 	t.h.Write(b[:k])
 	t.n += int64(k)
+	t.best = max(t.best, t.n)
 	t.meter.set(t.n)
 	if err != nil {
-		return storage(err, t.path, t.n)
+		return storage(err, t.path, t.kept())
 	}
 	return nil
 }

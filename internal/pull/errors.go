@@ -57,11 +57,14 @@ var errStorage = errors.New("cannot write")
 // errRedirect marks a redirection that is not followed.
 var errRedirect = errors.New("refused redirection")
 
-// storage explains a failed write.
+// storage explains a failed write; kept bytes serve a later run.
 func storage(err error, path string, kept int64) error {
 	if diskFull(err) {
-		return fmt.Errorf("pull: %w: writing %s: free some space and run the same command again (%s are kept and need not be fetched again)",
-			ErrDiskFull, path, size(kept))
+		hint := ""
+		if kept > 0 {
+			hint = fmt.Sprintf(" (%s are kept and need not be fetched again)", size(kept))
+		}
+		return fmt.Errorf("pull: %w: writing %s: free some space and run the same command again%s", ErrDiskFull, path, hint)
 	}
 	return fmt.Errorf("pull: %w: %s: %w", errStorage, path, err)
 }

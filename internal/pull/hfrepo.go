@@ -110,6 +110,9 @@ func (p *puller) fromRepo(ctx context.Context, ref string, h hfRef) (string, err
 	if files, err = modelFiles(files, ref); err != nil {
 		return "", err
 	}
+	if err := p.roomForRepo(h, commit, files); err != nil {
+		return "", err
+	}
 	state := repoState{Commit: commit}
 	for i, f := range files {
 		at := hfRef{h.owner, h.repo, f.Name, commit}

