@@ -18,17 +18,17 @@ func (t *tracer) checkNumbers() {
 	}
 	s := graphSizes(t.b.G)
 	for _, n := range []struct {
-		keys []string
+		key  string
 		what string
 		have []int
 	}{
-		{[]string{"num_attention_heads"}, "query heads", s.heads},
-		{[]string{"num_key_value_heads"}, "key heads", s.keyHeads},
-		{[]string{"hidden_size"}, "values a token between layers", s.widths},
-		{[]string{"intermediate_size"}, "inner values of a feed-forward", s.inner},
+		{"num_attention_heads", "query heads", s.heads},
+		{"num_key_value_heads", "key heads", s.keyHeads},
+		{"hidden_size", "values a token between layers", s.widths},
+		{"intermediate_size", "inner values of a feed-forward", s.inner},
 	} {
-		want, key, source := t.config.stated(n.keys)
-		if want <= 0 || len(n.have) == 0 || slices.Contains(n.have, want) {
+		want, key, source := t.stated(n.key, s.line)
+		if want == 0 || len(n.have) == 0 || slices.Contains(n.have, want) {
 			continue
 		}
 		t.problems = append(t.problems, problem{s.line, fmt.Sprintf("the tensors give %s %s, but %s says %s = %d", listed(n.have), n.what, source, key, want)})
@@ -43,7 +43,7 @@ func (t *tracer) checkVocabulary() {
 	if g.Vocab == 0 {
 		return
 	}
-	if want, key, source := t.config.stated([]string{"vocab_size"}); want > g.Vocab {
+	if want, key, source := t.stated("vocab_size", embedLine(g)); want > g.Vocab {
 		t.problems = append(t.problems, problem{embedLine(g), fmt.Sprintf("the embedding has %d rows, but %s says %s = %d", g.Vocab, source, key, want)})
 	}
 	for _, o := range g.Outputs {
@@ -64,22 +64,29 @@ func embedLine(g *graph.Graph) graph.Line {
 }
 
 // stated reads a whole number of the configuration without counting it as
-// asked for: at the top, else in text_config. 0 where it is no single number.
-func (d *configData) stated(keys []string) (n int, key, source string) {
+// asked for: at the top, else in text_config. It is 0 where there is none or a
+// list by layer; what is no number is a problem.
+func (t *tracer) stated(name string, line graph.Line) (n int, key, source string) {
+	d := t.config
 	for _, c := range []*config{d.root(), d.root().sub("text_config")} {
-		for _, k := range keys {
-			asked := d.asked[c.prefix+k]
-			v, source, ok, err := c.find(k)
-			if !asked {
-				delete(d.asked, c.prefix+k)
-			}
-			if !ok || err != nil {
-				continue
-			}
-			if n, err := starlark.AsInt32(v); err == nil {
-				return n, c.prefix + k, source
-			}
+		key := c.prefix + name
+		asked := d.asked[key]
+		v, source, ok, err := c.find(name)
+		if !asked {
+			delete(d.asked, key)
 		}
+		if !ok || err != nil || v == starlark.None {
+			continue
+		}
+		if _, list := v.(starlark.Iterable); list {
+			return 0, "", ""
+		}
+		n, err := starlark.AsInt32(v)
+		if err != nil || n < 1 {
+			t.problems = append(t.problems, problem{line, fmt.Sprintf("%s (%s) is %v, expected a whole number above 0", key, source, v)})
+			return 0, "", ""
+		}
+		return n, key, source
 	}
 	return 0, "", ""
 }

@@ -108,6 +108,8 @@ func TestNumbersAgree(t *testing.T) {
 		{func(f *shapeFiles) { delete(f.config, "head_dim"); f.config["num_attention_heads"] = 12 }, "key heads, but config.json says num_key_value_heads = 2"},
 		{func(f *shapeFiles) { f.config["num_key_value_heads"] = 3 }, "the tensors give 2 key heads, but config.json says num_key_value_heads = 3"},
 		{func(f *shapeFiles) { f.config["num_attention_heads"] = 3 }, "the tensors give 6 query heads, but config.json says num_attention_heads = 3"},
+		{func(f *shapeFiles) { f.config["num_key_value_heads"] = -2 }, "num_key_value_heads (config.json) is -2, expected a whole number above 0"},
+		{func(f *shapeFiles) { f.config["intermediate_size"] = "x" }, `intermediate_size (config.json) is "x", expected`},
 		{func(f *shapeFiles) { f.config["hidden_size"] = 60 }, "config.json says hidden_size = 60"},
 		{func(f *shapeFiles) { f.config["intermediate_size"] = 100 }, "config.json says intermediate_size = 100"},
 		{func(f *shapeFiles) { f.config["vocab_size"] = 200 }, "the embedding has 199 rows, but config.json says vocab_size = 200"},
