@@ -89,7 +89,7 @@ func (f *chatFlags) run(c *cobra.Command, ref string) error {
 	defer done()
 	ctx := c.Context()
 	if t.src = src; screen != nil {
-		t.notes, t.dims = screen, os.Getenv("NO_COLOR") == ""
+		t.person, t.notes, t.dims = true, screen, os.Getenv("NO_COLOR") == ""
 		var stop context.CancelFunc
 		ctx, stop = signal.NotifyContext(ctx, os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 		defer stop()
@@ -116,11 +116,24 @@ type talk struct {
 	out     io.Writer // answers
 	notes   io.Writer // everything else
 	dims    bool      // notes is a terminal that shows lesser weight
+	person  bool      // somebody sees what fails
+	failed  bool      // a message has no answer
 	ended   bool
 }
 
-// loop reads messages and commands until the source or a command ends it.
+// loop reads messages and commands until the source or a command ends it. Where
+// nobody watches, it returns an error if a message had no answer.
 func (t *talk) loop(ctx context.Context) error {
+	if err := t.messages(ctx); err != nil {
+		return err
+	}
+	if t.failed && !t.person {
+		return errors.New("chat: not every message was answered")
+	}
+	return nil
+}
+
+func (t *talk) messages(ctx context.Context) error {
 	interrupted := false
 	for !t.ended {
 		text, err := t.src.read(ctx)
@@ -162,7 +175,7 @@ func (t *talk) message(ctx context.Context, text string) {
 	before := *t
 	t.history = append(t.history, chat.Message{Role: "user", Content: text})
 	if !t.answer(ctx) {
-		t.history, t.from = before.history, before.from
+		t.history, t.from, t.failed = before.history, before.from, true
 	}
 }
 

@@ -71,7 +71,7 @@ func chatTalk(t *testing.T, o modeltest.Options) (tk *talk, s *script, out, note
 	p := sample.Defaults()
 	p.Temperature = 0
 	s, out, notes = &script{}, &bytes.Buffer{}, &bytes.Buffer{}
-	return &talk{s: svc, p: complete.Params{Sample: p}, src: s, out: out, notes: notes}, s, out, notes
+	return &talk{s: svc, p: complete.Params{Sample: p}, src: s, out: out, notes: notes, person: true}, s, out, notes
 }
 
 func (s *script) play(t *testing.T, tk *talk, lines ...string) {
@@ -149,11 +149,17 @@ func TestOldTurns(t *testing.T) {
 // behind, and /again keeps the answer that there was.
 func TestStopped(t *testing.T) {
 	tk, s, out, notes := chatTalk(t, modeltest.Options{Story: chatStory, Template: chatTemplate})
+	tk.person = false
 	s.play(t, tk, "Hi")
+	tk.person = true
 	s.interrupt = true
 	s.play(t, tk, "again?", "/again")
 	if len(tk.history) != 2 || out.String() != "Once upon a time.\n" || strings.Count(notes.String(), "taken back") == 0 {
 		t.Errorf("%v; %q; %s", tk.history, out, notes)
+	}
+	tk.person = false
+	if err := tk.loop(context.Background()); err == nil {
+		t.Error("nobody is told of the message without an answer")
 	}
 }
 
