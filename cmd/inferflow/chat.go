@@ -124,7 +124,7 @@ type talk struct {
 // loop reads messages and commands until the source or a command ends it. Where
 // nobody watches, it returns an error if a message had no answer.
 func (t *talk) loop(ctx context.Context) error {
-	if err := t.messages(ctx); err != nil {
+	if err := t.converse(ctx); err != nil {
 		return err
 	}
 	if t.failed && !t.person {
@@ -133,7 +133,7 @@ func (t *talk) loop(ctx context.Context) error {
 	return nil
 }
 
-func (t *talk) messages(ctx context.Context) error {
+func (t *talk) converse(ctx context.Context) error {
 	interrupted := false
 	for !t.ended {
 		text, err := t.src.read(ctx)

@@ -33,13 +33,6 @@ func (t *typist) types(pieces ...string) {
 	}
 }
 
-// keys sends each byte as a person does.
-func (t *typist) keys(s string) {
-	for _, r := range s {
-		t.types(string(r))
-	}
-}
-
 func (t *typist) read(tt *testing.T) string {
 	tt.Helper()
 	s, err := t.e.read(context.Background())
