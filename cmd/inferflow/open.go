@@ -13,21 +13,29 @@ import (
 	"github.com/inferflow/inferflow/internal/pull"
 )
 
+// refetch is the flag of that name: fetch even what the cache holds.
+var refetch bool
+
 // openModel opens a local file or folder, or a model by name, which is fetched
 // first if the cache does not hold it; demoName is the one inside the program.
 func openModel(ctx context.Context, ref string, o model.Options) (*model.Model, error) {
 	if ref == demoName {
 		return openDemo(o)
 	}
-	path, err := pull.Resolve(ctx, ref, pull.Options{Progress: pull.Terminal(os.Stderr), Note: notice})
+	po := pull.Options{Progress: pull.Terminal(os.Stderr), Note: notice, Refetch: refetch}
+	path, err := pull.Resolve(ctx, ref, po)
 	if err != nil {
 		return nil, err
 	}
 	m, err := model.Open(path, o)
-	if err == nil {
-		advise(m, ref)
+	if err != nil {
+		if again := pull.Again(path, po); again != "" && !refetch {
+			err = fmt.Errorf("%w; %s", err, again)
+		}
+		return nil, err
 	}
-	return m, err
+	advise(m, ref)
+	return m, nil
 }
 
 // advise gives a model of the table the sampling that its card advises, where

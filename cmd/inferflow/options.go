@@ -37,6 +37,7 @@ func (f *modelFlags) add(fs *pflag.FlagSet) {
 	fs.IntSliceVar(&f.cut, "cut", nil, "cut the program into stages before these layers")
 	fs.BoolVar(&f.allowUnused, "allow-unused", false, "accept stored tensors that the specification does not use")
 	fs.StringArrayVar(&f.set, "set", nil, "override a configuration value, KEY=VALUE (as in config.json)")
+	fs.BoolVar(&refetch, "refetch", false, "fetch the model even if the cache holds it")
 	fs.BoolVar(&f.unfused, "unfused", false, "run every operation by itself (slow; to find a wrong fusion)")
 	_ = fs.MarkHidden("unfused")
 }

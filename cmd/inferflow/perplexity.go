@@ -90,7 +90,7 @@ func (p perplexity) print(asJSON bool) error {
 
 func measurePerplexity(m *model.Model, text string, ctx, chunks int) (perplexity, error) {
 	if m.Tokenizer == nil {
-		return perplexity{}, complete.ErrNoTokenizer
+		return perplexity{}, fmt.Errorf("%s: %w", m.Path, complete.ErrNoTokenizer)
 	}
 	ids := m.Tokenizer.Encode(text, tokenizer.Options{AddSpecial: true})
 	windows := len(ids) / ctx

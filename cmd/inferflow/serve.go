@@ -63,7 +63,7 @@ demo model is served.`,
 				return err
 			}
 			defer s.Close()
-			so := server.Options{Name: name, Aliases: aliases, Version: version, Origins: origins}
+			so := server.Options{Name: name, Aliases: aliases, Version: revision(), Origins: origins, Host: host}
 			if so.Name == "" {
 				so.Name = servedName(ref, s.Model.Name)
 			}

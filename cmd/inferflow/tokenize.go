@@ -52,7 +52,11 @@ tokens inside the text (default true).`,
 				}
 			}
 			text = strings.ToValidUTF8(text, "\uFFFD")
-			return printIDs(w, tok.Encode(text, tokenizer.Options{AddSpecial: true, ParseSpecial: true}))
+			ids, err := tok.TryEncode(text, tokenizer.Options{AddSpecial: true, ParseSpecial: true})
+			if err != nil {
+				return err
+			}
+			return printIDs(w, ids)
 		},
 	}
 	c.Flags().BoolVar(&lines, "jsonl", false, "read and write a JSON value a line")
@@ -94,8 +98,12 @@ func tokenizeLines(tok *tokenizer.Tokenizer, r io.Reader, w *bufio.Writer) error
 			return fmt.Errorf("line %d: no \"text\"", n)
 		}
 		o := tokenizer.Options{AddSpecial: in.Special, ParseSpecial: in.Parse == nil || *in.Parse}
-		if err := printIDs(w, tok.Encode(*in.Text, o)); err != nil {
-			return err
+		ids, err := tok.TryEncode(*in.Text, o)
+		if err == nil {
+			err = printIDs(w, ids)
+		}
+		if err != nil {
+			return fmt.Errorf("line %d: %w", n, err)
 		}
 		// A reader may wait for each answer before it asks again.
 		if err := w.Flush(); err != nil {

@@ -46,7 +46,10 @@ type Service struct {
 // New starts an engine on a loaded model and parses its chat template.
 func New(m *model.Model, queue int) (*Service, error) {
 	if m.Tokenizer == nil {
-		return nil, fmt.Errorf("complete: %s: %w", m.Path, ErrNoTokenizer)
+		if m.TokenizerErr != nil && !errors.Is(m.TokenizerErr, tokenizer.ErrNoTokenizer) {
+			return nil, fmt.Errorf("complete: %s: %w", m.Path, m.TokenizerErr)
+		}
+		return nil, fmt.Errorf("complete: %s: %w: a folder needs tokenizer.json beside config.json; logits, bench and explain work without", m.Path, ErrNoTokenizer)
 	}
 	s := &Service{Model: m, Tok: m.Tokenizer, Created: time.Now()}
 	s.longest = sync.OnceValue(s.longestToken)

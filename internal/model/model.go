@@ -43,17 +43,19 @@ type Options struct {
 
 // Model is an opened model. Load makes it ready to run.
 type Model struct {
-	Path       string
-	Name       string
-	Traced     *spec.Traced
-	Program    *program.Program // before it is cut
-	Tokenizer  *tokenizer.Tokenizer
-	Template   string // source of the chat template, "" if there is none
-	Generation Generation
-	MaxContext int // positions the model was made for, 0 if unknown
-	Limits     device.Limits
-	KVBytes    int64 // bytes of the key/value pool
-	BlockBytes int   // of one block of batch.BlockTokens positions
+	Path      string
+	Name      string
+	Traced    *spec.Traced
+	Program   *program.Program // before it is cut
+	Tokenizer *tokenizer.Tokenizer
+	// TokenizerErr says why Tokenizer is nil.
+	TokenizerErr error
+	Template     string // source of the chat template, "" if there is none
+	Generation   Generation
+	MaxContext   int // positions the model was made for, 0 if unknown
+	Limits       device.Limits
+	KVBytes      int64 // bytes of the key/value pool
+	BlockBytes   int   // of one block of batch.BlockTokens positions
 
 	o      Options
 	files  *files
@@ -104,12 +106,15 @@ func (m *Model) open() error {
 	if m.Traced, err = s.Trace(m.files); err != nil {
 		return err
 	}
+	for _, n := range m.Traced.Notes {
+		m.notice(n)
+	}
 	if m.Program, err = compile.Fuse(m.Traced.Graph, compile.Options{NoFusion: m.o.Unfused}); err != nil {
 		return err
 	}
 	if !m.o.NoTokenizer {
-		if m.Tokenizer, err = m.files.tokenizer(); err != nil && !errors.Is(err, tokenizer.ErrNoTokenizer) {
-			return err
+		if m.Tokenizer, m.TokenizerErr = m.files.tokenizer(); m.TokenizerErr != nil && !errors.Is(m.TokenizerErr, tokenizer.ErrNoTokenizer) {
+			m.notice(fmt.Sprintf("no text goes in or out, for the tokenizer cannot be read: %v", m.TokenizerErr))
 		}
 		if m.Template, err = m.files.template(); err != nil {
 			return err
