@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Make the training corpus of the demo model from the stories that internal/demo/write collected.
 
-    corpus.py [--vocabulary OLD.npz] [--judged JUDGED.jsonl]... TEACHER.gguf OUT.npz STORIES.jsonl...
+    corpus.py [--vocabulary OLD.npz] [--held-out] [--judged JUDGED.jsonl]... TEACHER.gguf OUT.npz STORIES.jsonl...
 
 The vocabulary is a part of the teacher's byte-level BPE: the 256 bytes and the tokens that the stories use most, with
 every token that a merge needs on the way. Merges keep their order, so the teacher's likeliest tokens map to ids here:
@@ -13,6 +13,7 @@ only the soft targets count in them.
 import argparse
 import json
 import os
+import zlib
 from collections import Counter
 
 import gguf
@@ -24,7 +25,7 @@ VOCAB = 2560  # with the end token, which is id 0
 END = "<|endoftext|>"
 TOP = 6
 TEMPERATURE, MIN_P = 0.8, 0.05  # as in write
-HELD_OUT = 40  # every so many stories one is kept for evaluation
+HELD_OUT = 40  # one of so many stories is kept for evaluation
 
 
 def teacher_vocabulary(path):
@@ -164,6 +165,11 @@ def sharpen(thousandths):
     return q / (q.sum() + rest) if q.sum() > 0 else q
 
 
+def held_out(story):
+    """Depends on the story alone, so that it stays as it is when more are written."""
+    return zlib.crc32(str(story["ids"]).encode()) % HELD_OUT == 0
+
+
 def read_judged(paths):
     stories = []
     for path in paths:
@@ -193,6 +199,7 @@ def read(paths, tokens, end):
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--vocabulary")
+    p.add_argument("--held-out", action="store_true", help="hold all stories out: a corpus to evaluate with")
     p.add_argument("--judged", action="append", default=[])
     p.add_argument("teacher")
     p.add_argument("out")
@@ -211,7 +218,7 @@ def main():
     for k, (s, n, ended) in enumerate(stories + judged):
         i, rows = m.story(s, n, ended)
         at.append(len(ids))
-        kind.append("judged" if k >= len(stories) else "held out" if k % HELD_OUT == 0 else "")
+        kind.append("judged" if k >= len(stories) else "held out" if a.held_out or held_out(s) else "")
         ids += i
         for row in rows:
             row = row[:TOP] + [(0, 0.0)] * (TOP - len(row))

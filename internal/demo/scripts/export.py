@@ -52,6 +52,7 @@ def metadata(w, vocab, merges):
     w.add_add_bos_token(True)
     w.add_float32("general.sampling.temp", 0.6)
     w.add_float32("general.sampling.min_p", 0.08)
+    w.add_float32("general.sampling.repetition_penalty", 1.15)
 
 
 def main():

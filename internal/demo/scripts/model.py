@@ -4,7 +4,7 @@ import torch.nn.functional as F
 from torch import nn
 
 DIM, LAYERS, HEADS, KV_HEADS, FFN = 192, 6, 6, 3, 512
-HEAD, THETA, EPS, CONTEXT = DIM // HEADS, 10000.0, 1e-5, 512
+HEAD, THETA, EPS, CONTEXT = DIM // HEADS, 10000.0, 1e-5, 256
 
 
 def q4_0_scales(b, steps=5):

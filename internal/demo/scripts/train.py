@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
 """Train the demo model; stop and go on at any time.
 
-    train.py CORPUS.npz CHECKPOINT.pt --minutes 60 [--teacher TEACHER.gguf] [--threads 1]
+    train.py CORPUS.npz CHECKPOINT.pt --ids 3000000 [--teacher TEACHER.gguf] [--threads 1]
 
 Targets are the teacher's likeliest tokens, the rest of its probability as one more outcome, and for a small part the
 token that it drew. Matrices are trained by Muon, embeddings and norms by AdamW. The rate is constant and falls to zero
-in the last third of the time; in the last quarter the matrices are rounded to 4 bits, so that the stored model is the
-one that was trained. Time is counted over all runs; with more --minutes a later run goes on from the checkpoint.
+over the last half of the ids; in the last quarter the matrices are rounded to 4 bits, so that the stored model is the
+one that was trained. Ids are counted over all runs; a run goes on from the checkpoint, with more ids if so told.
 """
 import argparse
 import math
@@ -20,8 +20,8 @@ import torch.nn.functional as F
 from model import DIM, Demo, Matrix
 from muon import Muon
 
-HARD = 0.15  # weight of the drawn token
-FALL, FOUR = 0.34, 0.25  # last parts of the time: falling rate, 4 bits
+HARD = 0.05  # weight of the drawn token
+FALL, FOUR = 0.5, 0.25  # last parts of the training: falling rate, 4 bits
 
 
 class Corpus:
@@ -111,9 +111,9 @@ def evaluate(model, corpus):
     model.eval()
     sums, n = np.zeros(2), 0
     for b in corpus.batches(corpus.held, 4096):
-        x, y, top, prob, mask = corpus.tensors(b)
-        k = mask.sum().item()
-        sums += [k * v.item() for v in losses(model(x), y, top, prob, mask, drawn)]
+        x, *targets = corpus.tensors(b)
+        k = targets[3].sum().item()
+        sums += [k * v.item() for v in losses(model(x), *targets)]
         n += k
     model.train()
     return sums / n
@@ -128,7 +128,7 @@ def arguments():
     p = argparse.ArgumentParser()
     p.add_argument("corpus")
     p.add_argument("checkpoint")
-    p.add_argument("--minutes", type=float, required=True)
+    p.add_argument("--ids", type=int, required=True, help="ids to learn from, over all runs")
     p.add_argument("--teacher")
     p.add_argument("--threads", type=int, default=1)
     p.add_argument("--tokens", type=int, default=4096, help="ids in a batch")
@@ -148,24 +148,23 @@ def main():
     model = Demo(corpus.vocab, a.dropout)
     opts = optimizers(model)
     base = [o.param_groups[0]["lr"] for o in opts]
-    step, spent, seen = 0, 0.0, 0
+    step, seen = 0, 0
     if os.path.exists(a.checkpoint):
         s = torch.load(a.checkpoint, weights_only=True)
         model.load_state_dict(s["model"])
         for o, st in zip(opts, s["optimizers"]):
             o.load_state_dict(st)
-        step, spent, seen = s["step"], s["seconds"], s["seen"]
+        step, seen = s["step"], s["seen"]
     elif a.teacher:
         start(model, a.corpus, a.teacher)
-    state = lambda: dict(model=model.state_dict(), optimizers=[o.state_dict() for o in opts], step=step, seconds=spent, seen=seen)
+    state = lambda: dict(model=model.state_dict(), optimizers=[o.state_dict() for o in opts], step=step, seen=seen)
     model.train()
     rng = np.random.default_rng(step)
-    mean, saved, shown = None, spent, spent
-    while spent < 60 * a.minutes:
+    mean, saved, shown = None, time.time(), time.time()
+    while seen < a.ids:
         corpus = corpus.newest()
         for b in corpus.batches(corpus.train, a.tokens, rng):
-            t0 = time.time()
-            progress = spent / (60 * a.minutes)
+            progress = seen / a.ids
             model.four_bits(progress > 1 - FOUR)
             for o, lr in zip(opts, base):
                 for g in o.param_groups:
@@ -182,16 +181,15 @@ def main():
             if not math.isfinite(now.sum()):
                 raise SystemExit("the loss is not finite; go on from the checkpoint with another seed")
             mean = now if mean is None else 0.95 * mean + 0.05 * now
-            spent += time.time() - t0
-            if spent - shown > 60:
+            if time.time() - shown > 60:
                 soft_h, hard_h = evaluate(model, corpus)
-                print(f"{time.strftime('%H:%M:%S')} step {step} minute {spent / 60:.1f} ids {seen} soft {mean[0]:.3f} hard {mean[1]:.3f} "
+                print(f"{time.strftime('%H:%M:%S')} step {step} ids {seen} soft {mean[0]:.3f} hard {mean[1]:.3f} "
                       f"held out {soft_h:.3f} {hard_h:.3f} lr {rate(progress, step):.2f} {'4 bits' if model.layers[0].q.four else ''}", flush=True)
-                shown = spent
-            if spent - saved > 120:
+                shown = time.time()
+            if time.time() - saved > 60:
                 save(a.checkpoint, state())
-                saved = spent
-            if spent >= 60 * a.minutes:
+                saved = time.time()
+            if seen >= a.ids:
                 break
     save(a.checkpoint, state())
     print("done:", step, "steps,", seen, "ids; held out", evaluate(model, corpus))
