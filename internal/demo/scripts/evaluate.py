@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Hold the demo's stories against the teacher's: how likely does the teacher find each?
 
-    evaluate.py CORPUS.npz TEACHER.gguf INFERFLOW WRITE [--show 5]
+    evaluate.py CORPUS.npz TEACHER.gguf INFERFLOW WRITE [--show 5] [sampling options of `inferflow run`]
 
 INFERFLOW is the built program, WRITE the built internal/demo/write. The first words of 50 stories that were not trained
 on are continued by the demo with its own default sampling; the teacher judges these texts and the 50 stories. Prints
@@ -24,8 +24,8 @@ def stories(path, count):
         yield b"".join(raw(vocab[k]) for k in ids if k).decode()
 
 
-def tell(program, prompt, seed):
-    r = subprocess.run([program, "run", "demo", prompt, "--json", "--threads", "1", "--seed", str(seed)], capture_output=True, check=True)
+def tell(program, prompt, seed, options):
+    r = subprocess.run([program, "run", "demo", prompt, "--json", "--threads", "1", "--seed", str(seed), *options], capture_output=True, check=True)
     return prompt + json.loads(r.stdout)["text"]
 
 
@@ -42,9 +42,9 @@ def main():
         p.add_argument(name)
     p.add_argument("--show", type=int, default=0)
     p.add_argument("--count", type=int, default=50)
-    a = p.parse_args()
+    a, options = p.parse_known_args()
     theirs = list(stories(a.corpus, a.count))
-    ours = [tell(a.inferflow, " ".join(t.split(" ")[:3]), i) for i, t in enumerate(theirs)]
+    ours = [tell(a.inferflow, " ".join(t.split(" ")[:3]), i, options) for i, t in enumerate(theirs)]
     for t in ours[: a.show]:
         print(t, "\n--")
     own, demo = judge(a.write, a.teacher, theirs), judge(a.write, a.teacher, ours)

@@ -17,7 +17,7 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
-from model import DIM, Demo, Matrix
+from model import CONTEXT, DIM, Demo, Matrix
 from muon import Muon
 
 HARD = 0.05  # weight of the drawn token
@@ -56,13 +56,14 @@ class Corpus:
     def tensors(self, batch):
         """Inputs [b, t], targets [b, t], their top ids and probabilities [b, t, k], which places
         count, and in which of them the target was drawn by the teacher."""
-        t = max(self.at[i + 1] - self.at[i] for i in batch)
+        t = min(CONTEXT, max(self.at[i + 1] - self.at[i] for i in batch))
         ids, mask = np.zeros((len(batch), t + 1), np.int64), np.zeros((len(batch), t), bool)
         drawn = mask.copy()
         top = np.zeros((len(batch), t, self.top.shape[1]), np.int64)
         prob = np.zeros(top.shape, np.float32)
         for r, i in enumerate(batch):
-            a, b = self.at[i], self.at[i + 1]
+            a = self.at[i]
+            b = min(a + t, self.at[i + 1])
             ids[r, 1 : 1 + b - a], mask[r, : b - a] = self.ids[a:b], True
             drawn[r, : b - a] = self.kind[i] != "judged"
             top[r, : b - a], prob[r, : b - a] = self.top[a:b], self.prob[a:b]
