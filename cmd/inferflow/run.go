@@ -11,6 +11,7 @@ import (
 	"syscall"
 
 	"github.com/spf13/cobra"
+	"golang.org/x/term"
 
 	"github.com/inferflow/inferflow/chat"
 	"github.com/inferflow/inferflow/internal/complete"
@@ -96,6 +97,9 @@ func (f *runFlags) run(ctx context.Context, args []string) error {
 	run, err := s.Start(ctx, ids, p)
 	if err != nil {
 		return err
+	}
+	if continued := f.raw || !s.Converses(); continued && !f.json && term.IsTerminal(int(os.Stdout.Fd())) {
+		fmt.Print(prompt) // a person reads the whole text; a pipe gets the answer alone
 	}
 	return f.print(run, ids)
 }

@@ -34,13 +34,7 @@ func openFiles(path string) (*files, error) {
 	}
 	m := &files{File: f}
 	if g, ok := f.(*gguf.File); ok {
-		m.meta = &g.Meta
-		m.config = map[string]any{}
-		for k, v := range g.Meta.All() {
-			if v.Kind() != gguf.Array || v.Len() < 4096 {
-				m.config[k] = v.Any()
-			}
-		}
+		m.meta, m.config = &g.Meta, configOf(&g.Meta)
 		return m, nil
 	}
 	m.dir = filepath.Dir(f.Path())
