@@ -21,6 +21,7 @@ type loader struct {
 	s    *Stage
 	src  weight.Source
 	jobs []*job
+	seen map[*graph.Weight]*weight.Rows // evaluated once, however many steps and questions
 	maxK int
 	// counters needed by one run, private rows of scratch tiles
 	counters int
@@ -86,13 +87,26 @@ func (l *loader) lower(st *program.Step) (executor, error) {
 	return nil, fmt.Errorf("unknown step %q", st.Kind)
 }
 
+// resolve evaluates a weight, once: one that is transposed or otherwise made
+// anew costs a copy.
+func (l *loader) resolve(w *graph.Weight) (*weight.Rows, error) {
+	if r, ok := l.seen[w]; ok {
+		return r, nil
+	}
+	r, err := weight.Resolve(l.src, w)
+	if err == nil {
+		l.seen[w] = r
+	}
+	return r, err
+}
+
 // matrix asks for a weight of two dimensions, packed; *out is set by pack.
 func (l *loader) matrix(w *graph.Weight, out **gemm.Matrix) error {
 	return l.submatrix(w, 0, w.Rows(), out)
 }
 
 func (l *loader) submatrix(w *graph.Weight, first, n int, out **gemm.Matrix) error {
-	r, err := weight.Resolve(l.src, w)
+	r, err := l.resolve(w)
 	if err != nil {
 		return err
 	}
@@ -116,7 +130,7 @@ func (l *loader) rows(w *graph.Weight, r *weight.Rows, first, n int, out **gemm.
 
 // kindOf is the form of activations that a weight wants.
 func (l *loader) kindOf(w *graph.Weight) (gemm.Kind, error) {
-	r, err := weight.Resolve(l.src, w)
+	r, err := l.resolve(w)
 	if err != nil {
 		return 0, err
 	}

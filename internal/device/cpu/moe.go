@@ -5,7 +5,6 @@ import (
 	"github.com/inferflow/inferflow/internal/kernel/gemm"
 	"github.com/inferflow/inferflow/internal/kernel/vec"
 	"github.com/inferflow/inferflow/internal/program"
-	"github.com/inferflow/inferflow/internal/weight"
 )
 
 // moeSize is the largest of all MoE steps of a stage.
@@ -115,7 +114,7 @@ func (l *loader) experts(w *graph.Weight, out *[]*gemm.Matrix) error {
 	if w == nil {
 		return nil
 	}
-	r, err := weight.Resolve(l.src, w)
+	r, err := l.resolve(w)
 	if err != nil {
 		return err
 	}

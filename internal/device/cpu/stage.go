@@ -10,6 +10,7 @@ import (
 	"github.com/inferflow/inferflow/internal/batch"
 	"github.com/inferflow/inferflow/internal/device"
 	"github.com/inferflow/inferflow/internal/device/ref"
+	"github.com/inferflow/inferflow/internal/graph"
 	"github.com/inferflow/inferflow/internal/kernel/attn"
 	"github.com/inferflow/inferflow/internal/kernel/gemm"
 	"github.com/inferflow/inferflow/internal/program"
@@ -87,7 +88,7 @@ const privateRows = 2
 func Load(p *program.Program, src weight.Source, o Options) (*Stage, error) {
 	s := &Stage{p: p, o: o, team: o.Team, mach: ref.New(p.Graph, src), routes: map[program.Buf][]int32{}}
 	s.walk = s.work
-	l := &loader{s: s, src: src}
+	l := &loader{s: s, src: src, seen: map[*graph.Weight]*weight.Rows{}}
 	if err := l.load(); err != nil {
 		s.Close()
 		return nil, err
