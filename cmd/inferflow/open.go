@@ -6,7 +6,6 @@ import (
 	"io"
 	"os"
 	"path/filepath"
-	"slices"
 
 	"github.com/inferflow/inferflow/internal/complete"
 	"github.com/inferflow/inferflow/internal/model"
@@ -41,8 +40,9 @@ func openModel(ctx context.Context, ref string, o model.Options) (*model.Model, 
 // advise gives a model of the table the sampling that its card advises, where
 // its files hold none.
 func advise(m *model.Model, ref string) {
+	named, _ := pull.Named(ref)
 	for _, t := range pull.Names() {
-		if t.Sampling != nil && (t.Name == ref || slices.Contains(t.Aliases, ref) || t.File == filepath.Base(m.Path)) {
+		if t.Sampling != nil && (t.Name == named.Name || t.File == filepath.Base(m.Path)) {
 			m.Generation.Suggest(t.Sampling, "advice of the model's card")
 		}
 	}
@@ -50,10 +50,8 @@ func advise(m *model.Model, ref string) {
 
 // isModel says that a single argument names a model, not a prompt.
 func isModel(arg string) bool {
-	for _, t := range pull.Names() {
-		if t.Name == arg || slices.Contains(t.Aliases, arg) {
-			return true
-		}
+	if _, ok := pull.Named(arg); ok {
+		return true
 	}
 	ext := filepath.Ext(arg)
 	info, err := os.Stat(arg)

@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"github.com/inferflow/inferflow/internal/batch"
+	"github.com/inferflow/inferflow/internal/device/ref"
 	"github.com/inferflow/inferflow/internal/graph"
 	"github.com/inferflow/inferflow/internal/kernel/attn"
 	"github.com/inferflow/inferflow/internal/program"
@@ -93,7 +94,7 @@ func (e *attend) item(s *Stage, a *attention, worker int, it *item) {
 	lo, hi := int32(1<<30), int32(0)
 	for t := 0; t < n; t++ {
 		row, pos := int(q.Row+it.token)+t, int(q.Start+it.token)+t
-		from, to := visible(attr, pos, int(q.Start+q.N))
+		from, to := ref.Visible(attr, pos, int(q.Start+q.N))
 		lo, hi = min(lo, int32(from)), max(hi, int32(to))
 		for j := 0; j < heads; j++ {
 			h, r := headOf(attr, int(it.group), int(it.head)+j), t*heads+j

@@ -4,14 +4,11 @@ import (
 	"fmt"
 
 	"github.com/inferflow/inferflow/internal/batch"
-	"github.com/inferflow/inferflow/internal/device/ref"
 	"github.com/inferflow/inferflow/internal/graph"
 	"github.com/inferflow/inferflow/internal/kernel/attn"
 	"github.com/inferflow/inferflow/internal/program"
 	"github.com/inferflow/inferflow/internal/sys"
 )
-
-type batchT = batch.Batch
 
 // layout places keys and values inside a block: a block holds 16 positions of
 // all caches of the stage in one run of bytes.
@@ -159,9 +156,6 @@ func (s *Stage) itemsOf(sh shape, b *batch.Batch, out []item) []item {
 	}
 	return out
 }
-
-// visible is the key range of a query, as the reference defines it.
-func visible(a *graph.AttentionAttr, pos, total int) (int, int) { return ref.Visible(a, pos, total) }
 
 // cacheOf is the cache that a step reads or writes.
 func cacheOf(st *program.Step) (int, bool) {

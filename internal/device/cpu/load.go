@@ -6,6 +6,7 @@ import (
 	"sort"
 	"unsafe"
 
+	"github.com/inferflow/inferflow/internal/batch"
 	"github.com/inferflow/inferflow/internal/device"
 	"github.com/inferflow/inferflow/internal/device/ref"
 	"github.com/inferflow/inferflow/internal/graph"
@@ -316,7 +317,7 @@ func (s *Stage) describe(i, row int, v float32) string {
 }
 
 // Diagnose implements device.Stage.
-func (s *Stage) Diagnose(b *batchT, in [][]float32) string {
+func (s *Stage) Diagnose(b *batch.Batch, in [][]float32) string {
 	s.checking, s.found = true, ""
 	_, err := s.Run(b, in)
 	s.checking = false

@@ -3,6 +3,7 @@ package cpu
 import (
 	"fmt"
 
+	"github.com/inferflow/inferflow/internal/batch"
 	"github.com/inferflow/inferflow/internal/device/ref"
 	"github.com/inferflow/inferflow/internal/graph"
 	"github.com/inferflow/inferflow/internal/kernel/vec"
@@ -157,8 +158,8 @@ func (e *opExec) run(s *Stage, w *worker) {
 }
 
 // wanted is the batch of the wanted rows alone, for operations local to a row.
-func wanted(b *batchT) *batchT {
-	o := &batchT{}
+func wanted(b *batch.Batch) *batch.Batch {
+	o := &batch.Batch{}
 	for _, r := range b.Out {
 		o.Tokens, o.Pos = append(o.Tokens, b.Tokens[r]), append(o.Pos, b.Pos[r])
 	}
