@@ -2,7 +2,9 @@ package spec
 
 import (
 	"fmt"
+	"maps"
 	stdmath "math"
+	"slices"
 
 	"go.starlark.net/lib/math"
 	"go.starlark.net/starlark"
@@ -11,31 +13,64 @@ import (
 	"github.com/inferflow/inferflow/internal/graph"
 )
 
-// vocabulary is every function of the language, by name.
-var vocabulary = map[string]builtinFunc{
-	// what the file is for
-	"serves": doServes, "names": doNames, "alias": doAlias, "weights": doWeights, "gguf": doGGUF, "ignore": doIgnore, "chat": doChat,
-	// rows
-	"tokens": doTokens, "positions": doPositions, "embed": doEmbed, "linear": doLinear, "param": doParam, "const": doConst,
-	// norms
-	"rms_norm": doRMSNorm, "layer_norm": doLayerNorm, "l2_norm": doL2Norm,
-	// elementwise
-	"clamp": doClamp, "softcap": doSoftcap, "power": doPower, "elu": doElu, "activation": doActivation,
-	"maximum": doBinary("max"), "minimum": doBinary("min"), "less": doBinary("less"), "where": doWhere,
-	"mean": doReduce("mean"), "std": doReduce("std"), "total": doReduce("sum"), "largest": doReduce("max"), "smallest": doReduce("min"),
-	"softmax": doSoftmax,
-	// shape
-	"heads": doHeads, "merge": doMerge, "reshape": doReshape, "transpose": doTranspose, "slice": doSlice, "split": doSplit,
-	"concat": doConcat, "gather": doGather,
-	// positions and attention
-	"rope_table": doRopeTable, "rope": doRope, "attention": doAttention,
-	// experts
-	"route": doRoute, "experts": doExperts, "stacked": doStacked,
-	// stored tensors
-	"tensor": doTensor, "stored": doStored, "rows": doRows, "permute": doPermute, "stack": doStack, "mxfp4": doMXFP4,
-	"unpermute": doUnpermute, "neg_exp": doWeightMap("neg_exp"),
-	// structure
-	"layers": doLayers,
+// word is one function of the language: what runs it, and what the reference
+// says of it. See parseWord for the form of doc.
+type word struct {
+	name string
+	f    builtinFunc
+	doc  string
+}
+
+// section is a chapter of the vocabulary.
+type section struct {
+	title string
+	words []word
+}
+
+// vocabulary is every function of the language, in the order of the reference.
+var vocabulary = []section{
+	{"Declarations", []word{
+		{"serves", doServes, docServes}, {"names", doNames, docNames}, {"alias", doAlias, docAlias}, {"weights", doWeights, docWeights},
+		{"gguf", doGGUF, docGGUF}, {"ignore", doIgnore, docIgnore}, {"chat", doChat, docChat},
+	}},
+	{"Rows", []word{
+		{"layers", doLayers, docLayers}, {"embed", doEmbed, docEmbed}, {"linear", doLinear, docLinear}, {"tokens", doTokens, docTokens},
+		{"positions", doPositions, docPositions}, {"param", doParam, docParam}, {"const", doConst, docConst},
+	}},
+	{"Norms", []word{
+		{"rms_norm", doRMSNorm, docRMSNorm}, {"layer_norm", doLayerNorm, docLayerNorm}, {"l2_norm", doL2Norm, docL2Norm},
+	}},
+	{"Elementwise", append([]word{
+		{"activation", doActivation, docActivation}, {"clamp", doClamp, docClamp}, {"softcap", doSoftcap, docSoftcap},
+		{"power", doPower, docPower}, {"elu", doElu, docElu},
+		{"maximum", doBinary("max"), docBinary("maximum", "the larger of x and y")},
+		{"minimum", doBinary("min"), docBinary("minimum", "the smaller of x and y")},
+		{"less", doBinary("less"), docBinary("less", "1 where x < y, else 0")},
+		{"where", doWhere, docWhere},
+	}, unaryWords()...)},
+	{"Over the last axis", []word{
+		{"softmax", doSoftmax, docSoftmax},
+		{"mean", doReduce("mean"), docReduce("mean", "the mean")},
+		{"std", doReduce("std"), docReduce("std", "the standard deviation (of the population)")},
+		{"total", doReduce("sum"), docReduce("total", "the sum")},
+		{"largest", doReduce("max"), docReduce("largest", "the largest")},
+		{"smallest", doReduce("min"), docReduce("smallest", "the smallest")},
+	}},
+	{"Shape", []word{
+		{"heads", doHeads, docHeads}, {"merge", doMerge, docMerge}, {"reshape", doReshape, docReshape}, {"transpose", doTranspose, docTranspose},
+		{"slice", doSlice, docSlice}, {"split", doSplit, docSplit}, {"concat", doConcat, docConcat}, {"gather", doGather, docGather},
+	}},
+	{"Positions and attention", []word{
+		{"rope_table", doRopeTable, docRopeTable}, {"rope", doRope, docRope}, {"attention", doAttention, docAttention},
+	}},
+	{"Experts", []word{
+		{"route", doRoute, docRoute}, {"experts", doExperts, docExperts},
+	}},
+	{"Stored tensors, at load", []word{
+		{"tensor", doTensor, docTensor}, {"stored", doStored, docStored}, {"stacked", doStacked, docStacked}, {"rows", doRows, docRows},
+		{"permute", doPermute, docPermute}, {"stack", doStack, docStack}, {"unpermute", doUnpermute, docUnpermute},
+		{"minus_one", doMinusOne, docMinusOne}, {"neg_exp", doWeightMap("neg_exp"), docWeightMap}, {"mxfp4", doMXFP4, docMXFP4},
+	}},
 }
 
 // predeclared are the names that every specification sees.
@@ -43,16 +78,23 @@ var predeclared = makePredeclared()
 
 func makePredeclared() starlark.StringDict {
 	predeclared := starlark.StringDict{"math": mathModule()}
-	for name, f := range vocabulary {
-		predeclared[name] = builtin(name, f)
-	}
-	for name := range graph.UnaryFuncs {
-		if _, taken := predeclared[name]; !taken && plainUnary(name) {
-			predeclared[name] = builtin(name, doUnary(name))
+	for _, s := range vocabulary {
+		for _, w := range s.words {
+			predeclared[w.name] = builtin(w.name, w.f)
 		}
 	}
-	predeclared["minus_one"] = builtin("minus_one", doMinusOne)
 	return predeclared
+}
+
+// unaryWords are the functions of one value that take no parameter, sorted.
+func unaryWords() []word {
+	var words []word
+	for _, name := range slices.Sorted(maps.Keys(graph.UnaryFuncs)) {
+		if plainUnary(name) {
+			words = append(words, word{name, doUnary(name), docUnary(name)})
+		}
+	}
+	return words
 }
 
 // plainUnary says whether a function of one value takes no parameter.
@@ -158,6 +200,11 @@ func (it *layerIterator) Next(p *starlark.Value) bool {
 
 // Done puts what follows behind the last layer.
 func (it *layerIterator) Done() { it.r.t.b.Layer = it.r.t.layers }
+
+const docLayers = `layers(n)
+The numbers 0 … n − 1, as range, for "for i in layers(n):". What is computed meanwhile belongs to layer i: models are cut, explained and profiled by layers.
+- n: how many; several loops count on.
+`
 
 func doLayers(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var n int

@@ -34,6 +34,16 @@ func (s *strs) Unpack(v starlark.Value) error {
 	return err
 }
 
+const docServes = `serves(model_type=[], architectures=[], gguf=[], when=None)
+Which files the specification is for. It may stand more than once; one rule that fits is enough. A file passed with --spec is used whatever it says, with a
+notice where no rule fits.
+- model_type: a name or list of names of config.json's model_type. It goes before architectures.
+- architectures: class names of config.json's architectures; they count only where no specification serves the model_type.
+- gguf: names of general.architecture.
+- when: a function of c that decides further, as lambda c: c.get("num_experts", 0) > 0.
+Errors: two shipped specifications that fit the same files are an error that names both.
+`
+
 func doServes(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var modelTypes, architectures, gguf strs
 	var when starlark.Callable
@@ -44,6 +54,13 @@ func doServes(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tup
 	t.serves = append(t.serves, servesRule{modelTypes, architectures, gguf, when})
 	return starlark.None, nil
 }
+
+const docNames = `names(gguf={}, hf={})
+How the files name tensors: {the reference's name: the file's name, or a list of names that are tried in order}. A part in braces stands for a number:
+"model.layers.{i}.mlp.up_proj". Without .weight or .bias an entry holds for both. The standard GGUF names are known (below); an entry here goes before them.
+- gguf: names in GGUF files.
+- hf: other names in the folder, as alias(names=…).
+`
 
 func doNames(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var gguf, hf *starlark.Dict
@@ -62,6 +79,12 @@ func doNames(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tupl
 	}
 	return starlark.None, nil
 }
+
+const docAlias = `alias(names={}, prefix={})
+Other names under which a folder may store a tensor; each is tried where the reference's own name is not stored.
+- names: {pattern: pattern, or list of them}, with {i} for numbers.
+- prefix: {beginning: other beginnings}, as {"model.": ["language_model.model.", ""]}.
+`
 
 func doAlias(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var table, prefix *starlark.Dict
@@ -88,6 +111,15 @@ func doAlias(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tupl
 	return starlark.None, nil
 }
 
+const docWeights = `weights(gguf={}, hf={})
+What the files changed in the values, undone at load: {pattern of the reference's name: function}. The function takes the stored weight, or the weight and c,
+and returns the reference's: lambda w, c: unpermute(w, c.head_dim). A pattern without .weight or .bias holds for both.
+- gguf: changes in GGUF files.
+- hf: changes in the folder.
+Errors: a block type (Q4_0, Q6_K and the like) can only have whole rows moved; a change of columns or of values is refused: branch on c.binding and do it to
+the values instead.
+`
+
 func doWeights(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var gguf, hf *starlark.Dict
 	if err := starlark.UnpackArgs(name, args, kwargs, "gguf?", &gguf, "hf?", &hf); err != nil {
@@ -111,6 +143,12 @@ func doWeights(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tu
 	}
 	return starlark.None, nil
 }
+
+const docGGUF = `gguf(config={}, override={})
+What the GGUF metadata calls differently, or loses. Nothing here touches a folder.
+- config: {key of config.json: GGUF key without the architecture, or list of them}; keys of general meaning are known (below).
+- override: {key of config.json: (value, "the reason")}. The value goes before the file's; it may be a function of c. The reason is shown by explain.
+`
 
 // doGGUF says what the format's metadata calls differently or falsifies.
 func doGGUF(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
@@ -165,6 +203,12 @@ func (t *tracer) mapKeys(config *starlark.Dict) error {
 	return nil
 }
 
+const docIgnore = `ignore(pattern, …)
+Stored tensors that nothing needs to read. "*" stands for any characters, {i} for a number. Rotary buffers (*rotary_emb.inv_freq), position ids, token type
+ids and masked_bias are ignored anyway. Any other tensor that the graph does not read is an error.
+- pattern: a pattern or a list of patterns; any number of them.
+`
+
 func doIgnore(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	if len(kwargs) > 0 {
 		return nil, fmt.Errorf("ignore: takes patterns only")
@@ -184,6 +228,14 @@ func doIgnore(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tup
 	}
 	return starlark.None, nil
 }
+
+const docChat = `chat(template="", end=[], tools="", reasoning="")
+What is special in the model's chat format.
+- template: a Jinja template that replaces the files'.
+- end: further tokens that end an answer, beside those that the files name.
+- tools: name of the tool-call format.
+- reasoning: name of the reasoning format.
+`
 
 func doChat(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var end strs

@@ -9,28 +9,6 @@ import (
 	"github.com/inferflow/inferflow/internal/graph"
 )
 
-// TestGuide holds the guide against the vocabulary: every function is in it.
-func TestGuide(t *testing.T) {
-	guide, err := os.ReadFile("../docs/spec.md")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name := range predeclared {
-		if !regexp.MustCompile("[`, (]" + name + "[`(, ]").Match(guide) {
-			t.Errorf("docs/spec.md does not tell of %s", name)
-		}
-	}
-	std, err := loadStd(nil, stdPrefix+"blocks.star")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for name := range std {
-		if !regexp.MustCompile("`" + name + "\\(").Match(guide) {
-			t.Errorf("docs/spec.md does not tell of @std's %s", name)
-		}
-	}
-}
-
 // TestGuideExample traces the guide's first specification.
 func TestGuideExample(t *testing.T) {
 	guide, err := os.ReadFile("../docs/spec.md")

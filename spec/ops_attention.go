@@ -18,6 +18,23 @@ type attentionArgs struct {
 	tile                       bool
 }
 
+const docAttention = `attention(q, k=None, v=None, scale=None, window=None, mask="causal", softcap=None, sinks=None, slopes=None, tile=False, cache=None)
+softmax(mask(scale · q·kᵀ))·v over the tokens of the sequence so far. q [H, d], k [K, d], v [K, e] give [H, e]; H is a multiple of K. Keys and values go into a
+cache of their own; nothing need be said of it.
+- q: queries [H, d], rotated.
+- k: keys [K, d], rotated.
+- v: values [K, e].
+- scale: a number; None: 1/√d.
+- window: how many keys a query sees, its own included; None or 0: all.
+- mask: "causal"; "full" (encoders: all tokens of the sequence, or |i − j| ≤ window); "chunk" (causal, and in the same block of window tokens).
+- softcap: caps the scores: softcap · tanh(score / softcap).
+- sinks: a tensor [H]: one more logit for each head, which takes weight and gives no value.
+- slopes: a list of H numbers (ALiBi): slope · (j − i) is added to the score of key j for query i.
+- tile: query head h reads key head h mod K instead of h·K/H.
+- cache: an earlier attention, whose keys and values are read; then k and v are left out.
+Errors: heads or widths that do not fit, a mask or window that is none, slopes or sinks of another count.
+`
+
 func doAttention(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	a := attentionArgs{mask: "causal"}
 	err := starlark.UnpackArgs(name, args, kwargs, "q", &a.q, "k?", &a.k, "v?", &a.v, "scale?", &a.scale, "window?", &a.window, "mask?", &a.mask,
@@ -112,6 +129,16 @@ func (t *tracer) attentionAttr(a attentionArgs) (attr graph.AttentionAttr, ok bo
 	attr.Scale, err = optional("attention: scale", a.scale)
 	return attr, true, err
 }
+
+const docRope = `rope(x, table, layout="half", at=0)
+Rotates components at … at + table.dim of the last axis by the token's position; the others pass. Shape as x.
+Pairs (a, b) at angle φ become (a·cos φ − b·sin φ, b·cos φ + a·sin φ).
+- x: a value [.., d]: query or key heads.
+- table: of rope_table.
+- layout: "half" pairs j with j + dim/2 (rotate_half, the usual one in transformers); "interleaved" pairs 2j with 2j + 1 (view_as_complex, x[..., ::2]).
+- at: first rotated component; negative counts from the end.
+Errors: components outside x; another layout.
+`
 
 func doRope(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var x *value

@@ -8,6 +8,11 @@ import (
 	"github.com/inferflow/inferflow/internal/graph"
 )
 
+// docUnary documents a function of one value by its formula.
+func docUnary(name string) string {
+	return name + "(x)\n" + graph.UnaryFuncs[name] + ", elementwise.\n- x: a value of any shape.\n"
+}
+
 // doUnary is a function of one value without parameters.
 func doUnary(f string) builtinFunc {
 	return func(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
@@ -19,6 +24,12 @@ func doUnary(f string) builtinFunc {
 	}
 }
 
+const docClamp = `clamp(x, lo, hi)
+min(max(x, lo), hi), elementwise.
+- x: a value.
+- lo, hi: numbers; math.inf and -math.inf for an open end.
+`
+
 func doClamp(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var x *value
 	var lo, hi number
@@ -27,6 +38,12 @@ func doClamp(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tupl
 	}
 	return t.unary("clamp", x, float64(lo), float64(hi))
 }
+
+const docSoftcap = `softcap(x, cap)
+cap · tanh(x / cap), elementwise.
+- x: a value.
+- cap: a number; None or 0 changes nothing.
+`
 
 // doSoftcap is cap·tanh(x/cap); None or 0 caps nothing.
 func doSoftcap(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
@@ -66,6 +83,12 @@ func optionalInt(what string, v starlark.Value) (int, error) {
 	return i, nil
 }
 
+const docPower = `power(x, p)
+x to the power p, elementwise.
+- x: a value.
+- p: a number.
+`
+
 func doPower(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var x *value
 	var p number
@@ -74,6 +97,12 @@ func doPower(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tupl
 	}
 	return t.unary("pow", x, float64(p), 0)
 }
+
+const docElu = `elu(x, alpha=1)
+x where x > 0, else alpha · (eˣ − 1), elementwise.
+- x: a value.
+- alpha: a number.
+`
 
 func doElu(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var x *value
@@ -100,6 +129,14 @@ func activationOf(name string) (string, error) {
 	return f, nil
 }
 
+const docActivation = `activation(name, x)
+The function that config.json names, elementwise: silu and swish; gelu and gelu_python (exact); gelu_new, gelu_fast, gelu_pytorch_tanh, gelu_python_tanh, gelu_accurate and
+gelu_tanh (the tanh form); quick_gelu and gelu_quick; relu; relu2 and relu_squared; tanh; sigmoid.
+- name: one of the names above.
+- x: a value.
+Errors: another name.
+`
+
 // doActivation applies the function that config.json names.
 func doActivation(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var x *value
@@ -112,6 +149,10 @@ func doActivation(t *tracer, name string, args starlark.Tuple, kwargs []starlark
 		return nil, err
 	}
 	return t.unary(f, x, 0, 0)
+}
+
+func docBinary(name, formula string) string {
+	return name + "(x, y)\n" + formula + ", elementwise; trailing axes that are equal or 1 fit, as in NumPy.\n- x, y: values, weights or numbers.\n"
 }
 
 // doBinary is a function of two values, or of a value and a number.
@@ -148,6 +189,11 @@ func (t *tracer) valueOf(x starlark.Value) (*value, error) {
 	return t.made(t.b.Const([]float64{f}, []int{}))
 }
 
+const docWhere = `where(cond, x, y)
+x where cond is not 0, else y, elementwise with broadcast.
+- cond, x, y: values, weights or numbers; less(a, b) makes a condition.
+`
+
 func doWhere(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var c, x, y starlark.Value
 	if err := starlark.UnpackArgs(name, args, kwargs, "cond", &c, "x", &x, "y", &y); err != nil {
@@ -163,6 +209,10 @@ func doWhere(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tupl
 	return t.apply(graph.OpWhere, nil, in...)
 }
 
+func docReduce(name, what string) string {
+	return name + "(x)\n" + what + " over the last axis, which becomes 1: [.., d] gives [.., 1].\n- x: a value [.., d].\n"
+}
+
 func doReduce(f string) builtinFunc {
 	return func(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 		var x *value
@@ -172,6 +222,11 @@ func doReduce(f string) builtinFunc {
 		return t.apply(graph.OpReduce, &graph.ReduceAttr{F: f}, x)
 	}
 }
+
+const docSoftmax = `softmax(x)
+eˣ / Σeˣ over the last axis.
+- x: a value [.., d].
+`
 
 func doSoftmax(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var x *value

@@ -9,12 +9,21 @@ import (
 	"github.com/inferflow/inferflow/internal/graph"
 )
 
+const docTokens = `tokens()
+The token's id. Shape []. Only embed takes it as an index.
+`
+
 func doTokens(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	if err := starlark.UnpackArgs(name, args, kwargs); err != nil {
 		return nil, err
 	}
 	return &value{t: t, node: t.b.Tokens()}, nil
 }
+
+const docPositions = `positions(offset=0)
+The token's absolute position in its sequence, as a number. Shape [].
+- offset: is added; embed("wpe", index=positions(2)) is a learned table with two rows in front.
+`
 
 func doPositions(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var offset int
@@ -23,6 +32,15 @@ func doPositions(t *tracer, name string, args starlark.Tuple, kwargs []starlark.
 	}
 	return t.made(t.b.Add(graph.OpPositions, &graph.PositionsAttr{Offset: offset}, nil))
 }
+
+const docEmbed = `embed(table, index=tokens(), guard=0, tied="")
+Row index of a table [rows, …]. Shape: the table's without its first axis.
+- table: the name of a tensor (.weight is appended if need be), or a weight.
+- index: the value that chooses the row, shape []: tokens(), positions(), or arithmetic on them.
+- guard: an index at or beyond it reads row 0 (0: none is).
+- tied: the tensor that serves where table is not stored.
+Errors: a table with fewer than two axes; an index that is not one number a row.
+`
 
 func doEmbed(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var table starlark.Value
@@ -66,6 +84,17 @@ func (t *tracer) operand(v starlark.Value, tied string) (*weightValue, error) {
 	}
 	return nil, fmt.Errorf("expected the name of a tensor or a weight, got %s", v.Type())
 }
+
+const docLinear = `linear(x, weight, bias=None, tied="", transposed=False)
+x·Wᵀ + b over the last axis: [.., in] gives [.., out] with W [out, in], as torch.nn.Linear. The result bears the name of the weight: "spec trace" compares it
+with the output of the module of that name.
+- x: a value [.., in].
+- weight: the name of a tensor (NAME reads NAME.weight, else NAME), or a weight.
+- bias: None takes NAME.bias if it is stored, True demands it, False complains of one; or the name of a tensor, or a weight.
+- tied: the tensor that serves where weight is not stored; a stored one wins. linear(x, "lm_head", tied = "model.embed_tokens").
+- transposed: the weight is stored as [in, out], as GPT-2's Conv1D does.
+Errors: a weight whose columns are not the width of x, a bias that is not [out].
+`
 
 func doLinear(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var x *value
@@ -136,6 +165,11 @@ func (t *tracer) bias(weight, bias starlark.Value) (*weightValue, error) {
 	return nil, fmt.Errorf("linear: bias is True, False, None, a name or a weight, got %s", bias.Type())
 }
 
+const docParam = `param(weight)
+A stored tensor as a value that is the same for every token. Shape: the tensor's.
+- weight: the name of a tensor as it is stored (with or without .weight), or a weight. It is read whole as float32: meant for vectors and small tables.
+`
+
 func doParam(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var weight starlark.Value
 	if err := starlark.UnpackArgs(name, args, kwargs, "weight", &weight); err != nil {
@@ -160,6 +194,12 @@ func (t *tracer) named(v starlark.Value) (*weightValue, error) {
 	}
 	return w, err
 }
+
+const docConst = `const(numbers, shape=[len(numbers)])
+Numbers of the specification as a value that is the same for every token.
+- numbers: a list of numbers.
+- shape: a number or a list; its product must be the count of the numbers.
+`
 
 func doConst(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var numbers starlark.Iterable
@@ -223,6 +263,16 @@ func (t *tracer) norm(kind graph.NormKind, a normArgs) (starlark.Value, error) {
 	return t.made(t.b.Norm(a.x.node, attr))
 }
 
+const docRMSNorm = `rms_norm(x, weight=None, eps, offset=0, groups=1)
+x / √(mean(x²) + eps) · (offset + w) over the last axis. Shape as x. eps must be given: rms_norm(x, NAME, 1e-6).
+- x: a value [.., d].
+- weight: the name of a tensor or a weight, [d], or shaped as x (one for each head); None: no factor.
+- eps: a number of at least 0.
+- offset: is added to the weight; 1 where the reference multiplies by (1 + w).
+- groups: the axis is normalised in so many equal parts.
+Errors: a weight that is neither [d] nor shaped as x; an eps that is negative or not finite; NAME.bias stored (that is a layer_norm).
+`
+
 func doRMSNorm(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	a := normArgs{bias: starlark.False, eps: -1}
 	err := starlark.UnpackArgs(name, args, kwargs, "x", &a.x, "weight?", &a.weight, "eps", &a.eps, "offset?", &a.offset, "groups?", &a.groups)
@@ -235,6 +285,17 @@ func doRMSNorm(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tu
 	return t.norm(graph.RMS, a)
 }
 
+const docLayerNorm = `layer_norm(x, weight=None, eps, bias=None, offset=0, groups=1)
+(x − mean) / √(var + eps) · (offset + w) + b over the last axis, with the population variance, as torch.nn.LayerNorm. Shape as x.
+- x: a value [.., d].
+- weight: the name of a tensor or a weight, [d] or shaped as x; None: no factor and no bias.
+- eps: a number of at least 0.
+- bias: None takes NAME.bias if it is stored, True demands it, False complains of one; or a name or weight.
+- offset: is added to the weight.
+- groups: the axis is normalised in so many equal parts.
+Errors: as rms_norm.
+`
+
 func doLayerNorm(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	a := normArgs{bias: starlark.None, eps: -1}
 	err := starlark.UnpackArgs(name, args, kwargs, "x", &a.x, "weight?", &a.weight, "eps", &a.eps, "bias?", &a.bias, "offset?", &a.offset, "groups?", &a.groups)
@@ -243,6 +304,12 @@ func doLayerNorm(t *tracer, name string, args starlark.Tuple, kwargs []starlark.
 	}
 	return t.norm(graph.Layer, a)
 }
+
+const docL2Norm = `l2_norm(x, eps)
+x / √(Σx² + eps) over the last axis. Shape as x. (torch.nn.functional.normalize divides by max(‖x‖, eps) instead: equal but for tiny x.)
+- x: a value [.., d].
+- eps: a number of at least 0.
+`
 
 func doL2Norm(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	a := normArgs{eps: -1}

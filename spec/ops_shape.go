@@ -8,6 +8,13 @@ import (
 	"github.com/inferflow/inferflow/internal/graph"
 )
 
+const docHeads = `heads(x, d)
+Cuts the last axis into heads: [.., n·d] gives [.., n, d].
+- x: a value.
+- d: the width of a head.
+Errors: a width that d does not divide.
+`
+
 func doHeads(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var x *value
 	var d int
@@ -25,6 +32,11 @@ func doHeads(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tupl
 	return t.made(t.b.Reshape(x.node, shape))
 }
 
+const docMerge = `merge(x)
+All axes as one: [n, d] gives [n·d].
+- x: a value.
+`
+
 func doMerge(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var x *value
 	if err := starlark.UnpackArgs(name, args, kwargs, "x", &x); err != nil {
@@ -35,6 +47,13 @@ func doMerge(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tupl
 	}
 	return t.made(t.b.Reshape(x.node, []int{x.node.Width()}))
 }
+
+const docReshape = `reshape(x, shape)
+The same values in another shape, the last axis fastest.
+- x: a value or a weight.
+- shape: a number or a list; one entry may be -1.
+Errors: a shape of another count of values.
+`
 
 func doReshape(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var x starlark.Value
@@ -59,6 +78,12 @@ func asValue(x starlark.Value) (*value, error) {
 	}
 	return v, nil
 }
+
+const docTranspose = `transpose(x, axes=None)
+Other order of the axes of a row: axis i of the result is axis axes[i] of x.
+- x: a value or a weight.
+- axes: a list; None: the last two change places.
+`
 
 func doTranspose(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var x starlark.Value
@@ -88,6 +113,16 @@ func doTranspose(t *tracer, name string, args starlark.Tuple, kwargs []starlark.
 	}
 	return t.made(t.b.Add(graph.OpTranspose, &graph.TransposeAttr{Perm: perm(len(v.node.Shape))}, nil, v.node))
 }
+
+const docSlice = `slice(x, from=0, to=None, step=1, axis=-1)
+The range from ≤ i < to of one axis, every step-th. All but x are best given by position (from is a word of Starlark): slice(x, 0, 64).
+- x: a value or a weight.
+- from: first index; by name it is from_.
+- to: index behind the last; None: to the end.
+- step: 1 or more; slice(w, 1, step = 2) takes every second.
+- axis: negative counts from the end.
+Errors: a range outside the axis.
+`
 
 func doSlice(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var x starlark.Value
@@ -123,6 +158,14 @@ func doSlice(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tupl
 	}
 	return t.made(t.b.Slice(v.node, ax, from, end, step))
 }
+
+const docSplit = `split(x, sizes, axis=-1)
+A list of consecutive parts of one axis: q, k, v = split(x, [4096, 1024, 1024]).
+- x: a value.
+- sizes: a list of sizes that add up to the axis.
+- axis: negative counts from the end.
+Errors: sizes that do not add up.
+`
 
 // doSplit cuts an axis into parts of the given sizes.
 func doSplit(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
@@ -164,6 +207,13 @@ func doSplit(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tupl
 	return starlark.NewList(parts), nil
 }
 
+const docConcat = `concat(parts, axis=-1)
+Joins along one axis.
+- parts: a list of values, or of weights, equal in all other axes.
+- axis: negative counts from the end.
+Errors: parts that differ in another axis; values and weights mixed (param(w) makes a value).
+`
+
 func doConcat(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var list starlark.Iterable
 	axis := -1
@@ -196,6 +246,12 @@ func doConcat(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tup
 	}
 	return t.made(t.b.Concat(axis, nodes...))
 }
+
+const docGather = `gather(x, index)
+x[index[j]] for each j: x [n] by index [k] gives [k].
+- x: a value [n].
+- index: a value [k] of whole numbers.
+`
 
 func doGather(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var x, index *value

@@ -11,6 +11,12 @@ import (
 	"github.com/inferflow/inferflow/quant"
 )
 
+const docTensor = `tensor(name, optional=False)
+A stored tensor, as a weight. It has .shape.
+- name: the reference's name, .weight may be left out.
+- optional: None where it is not stored, in place of a problem.
+`
+
 // doTensor finds a stored tensor by its name, or with .weight appended.
 func doTensor(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var n string
@@ -30,6 +36,11 @@ func doTensor(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tup
 	return t.missing(n), nil
 }
 
+const docStored = `stored(name)
+Whether a tensor is stored: True or False. It does not count as read.
+- name: the reference's name, .weight may be left out.
+`
+
 // doStored says whether a tensor exists; it does not count as used.
 func doStored(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var n string
@@ -45,6 +56,14 @@ func doStored(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tup
 	}
 	return starlark.False, nil
 }
+
+const docRows = `rows(w, from, to, step=1)
+Rows from ≤ i < to of a weight; any storage type.
+- w: a weight.
+- from: first row; by name it is from_.
+- to: row behind the last.
+- step: every step-th row.
+`
 
 // doRows takes rows from ≤ i < to by step of a weight [rows, …].
 func doRows(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
@@ -91,6 +110,13 @@ func (w *weightValue) reshape(shape []int) (starlark.Value, error) {
 	return w.derive("reshape", rowsOnly, func(x *graph.Weight) (*graph.Weight, error) { return graph.ReshapeWeight(x, shape) })
 }
 
+const docPermute = `permute(w, order, axis=0)
+Index i of the axis is index order[i] of the stored weight.
+- w: a weight.
+- order: a list with every index of the axis once.
+- axis: any but the last keeps any storage type.
+`
+
 // doPermute orders the indices of an axis of a weight.
 func doPermute(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var w *weightValue
@@ -105,6 +131,14 @@ func doPermute(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tu
 	rowsOnly := axis < len(w.w.Shape)-1
 	return w.derive(name, rowsOnly, func(x *graph.Weight) (*graph.Weight, error) { return graph.PermuteWeight(x, axis, order) })
 }
+
+const docUnpermute = `unpermute(w, d)
+The rows of query or key weights (or biases) that a converter put into interleaved rotary order, in half order again: of each head, stored row 2j is row j, stored row 2j + 1 is row j + d/2.
+What llama.cpp's converter does to the families with LlamaModel.permute.
+- w: a weight [heads·d, …].
+- d: the width of a head.
+Errors: rows that d does not divide.
+`
 
 // doUnpermute undoes the reordering of query and key rows from half-split to
 // interleaved rotary pairs: of each head of d rows, stored row 2j is row j,
@@ -145,6 +179,11 @@ func unpermuted(heads, d int) []int {
 	return perm
 }
 
+const docMinusOne = `minus_one(w)
+w − 1, at load: undoes a norm weight that is stored as 1 + w.
+- w: a weight of a plain type (F32, F16, BF16).
+`
+
 // doMinusOne is the change that undoes a stored 1+w.
 func doMinusOne(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var w *weightValue
@@ -153,6 +192,11 @@ func doMinusOne(t *tracer, name string, args starlark.Tuple, kwargs []starlark.T
 	}
 	return w.affine(1, -1)
 }
+
+const docWeightMap = `neg_exp(w)
+−eʷ, at load.
+- w: a weight of a plain type (F32, F16, BF16).
+`
 
 // doWeightMap applies a function to the values of a weight at load.
 func doWeightMap(f string) builtinFunc {
@@ -186,6 +230,11 @@ func (t *tracer) concatWeights(list []*weightValue, axis int) (starlark.Value, e
 	}
 	return list[0].derive("concat", axis < len(ws[0].Shape)-1, func(*graph.Weight) (*graph.Weight, error) { return graph.ConcatWeights(axis, ws...) })
 }
+
+const docStack = `stack(parts)
+Weights of one shape and type as one with a new first axis.
+- parts: a list of weights or names.
+`
 
 func doStack(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var list starlark.Iterable
@@ -221,6 +270,14 @@ func (t *tracer) stackWeights(parts []*weightValue) (starlark.Value, error) {
 	}
 	return parts[0].derive("stack", true, func(*graph.Weight) (*graph.Weight, error) { return graph.StackWeights(ws...) })
 }
+
+const docStacked = `stacked(pattern, n)
+One weight [n, …] of tensors that are numbered by {e}: "model.layers.0.mlp.experts.{e}.up_proj". Where the file holds them as one already (under a GGUF name without
+{e}), that one.
+- pattern: a name with {e}.
+- n: how many there are.
+Errors: missing tensors by name; a stored stack of another size; types that differ.
+`
 
 // doStacked is the tensor [n, …] of numbered tensors: stored one by one, or
 // already stacked under a name without {e}.
@@ -302,6 +359,12 @@ func (t *tracer) stackNumbered(pattern string, n int) (starlark.Value, error) {
 	}
 	return t.stackWeights(parts)
 }
+
+const docMXFP4 = `mxfp4(blocks, scales)
+Blocks and scales that are stored as bytes, as one weight of type MXFP4.
+- blocks: a tensor of bytes [.., blocks, 16], or its name.
+- scales: a tensor of bytes [.., blocks], or its name.
+`
 
 // doMXFP4 joins blocks and scales stored as bytes to one MXFP4 tensor.
 func doMXFP4(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {

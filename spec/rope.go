@@ -219,6 +219,23 @@ type ropeArgs struct {
 	types     *starlark.Dict
 }
 
+const docRopeTable = `rope_table(c, dim, theta=10000, layer_type="", partial=None, theta_key="rope_theta", scaled=True, factors=True, default=None, types=None)
+The angles of rotary positions: frequencies θ^(−2j/dim) with the scaling that the configuration asks for. It reads rope_parameters (also one by layer type), the
+older rope_scaling and rope_theta, and GGUF's stored factors. Scalings: default, linear, dynamic, llama3, yarn, longrope, proportional (transformers' modeling_rope_utils). Make it once, before the layers.
+Its .dim is the number of rotated components, its .factor what cosine and sine are multiplied by.
+- c: the configuration, or a part of it (c.sub("attn_config")).
+- dim: the width of a head, or of the part of it that is rotated.
+- theta: base frequency where the files have none.
+- layer_type: reads rope_parameters[layer_type], as "sliding_attention".
+- partial: the family's default of partial_rotary_factor; given, the factor is read also without a scaling, and dim·factor components rotate.
+- theta_key: the key of the base frequency at the top level, as "rope_local_base_freq".
+- scaled: False: an older rope_scaling does not belong to these layers.
+- factors: False: GGUF's stored factors do not belong to these layers.
+- default: the dict of settings where the files have none.
+- types: {name in the files: one of the scalings above}.
+Errors: an odd or empty dimension, a base that is not positive, an unknown scaling, lists of factors of the wrong length, frequencies that are not finite; each names the key.
+`
+
 func doRopeTable(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var c *config
 	a := ropeArgs{thetaKey: "rope_theta", scaled: true, factors: true}

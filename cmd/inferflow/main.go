@@ -104,7 +104,7 @@ func rootCommand() *cobra.Command {
 		logitsCommand(),
 		tokenizeCommand(),
 		perplexityCommand(),
-		benchCommand(), explainCommand(),
+		benchCommand(), explainCommand(), specCommand(),
 	)
 	return root
 }
