@@ -20,8 +20,8 @@ A stored tensor, as a weight. It has .shape.
 // doTensor finds a stored tensor by its name, or with .weight appended.
 func doTensor(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var n string
-	var opt bool
-	if err := starlark.UnpackArgs(name, args, kwargs, "name", &n, "optional?", &opt); err != nil {
+	var may bool
+	if err := starlark.UnpackArgs(name, args, kwargs, "name", &n, "optional?", &may); err != nil {
 		return nil, err
 	}
 	w, err := t.tensor(n)
@@ -30,7 +30,7 @@ func doTensor(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tup
 		return nil, err
 	case w != nil:
 		return w, nil
-	case opt:
+	case may:
 		return starlark.None, nil
 	}
 	return t.missing(n), nil
@@ -134,7 +134,7 @@ func doPermute(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tu
 
 const docUnpermute = `unpermute(w, d)
 The rows of query or key weights (or biases) that a converter put into interleaved rotary order, in half order again: of each head, stored row 2j is row j, stored row 2j + 1 is row j + d/2.
-What llama.cpp's converter does to the families with LlamaModel.permute.
+What llama.cpp's converter does to the families whose rows it permutes.
 - w: a weight [heads·d, …].
 - d: the width of a head.
 Errors: rows that d does not divide.
@@ -143,7 +143,7 @@ Errors: rows that d does not divide.
 // doUnpermute undoes the reordering of query and key rows from half-split to
 // interleaved rotary pairs: of each head of d rows, stored row 2j is row j,
 // stored row 2j+1 is row j+d/2.
-// Source: llama.cpp, convert_hf_to_gguf.py, LlamaModel.permute.
+// Source: llama.cpp, convert_hf_to_gguf.py, permute.
 func doUnpermute(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var w *weightValue
 	var d int

@@ -59,7 +59,7 @@ var (
 
 // Spec is a chosen specification.
 type Spec struct {
-	Name    string // "llama", or the path of a file
+	Name    string // of a shipped one, or the base name of a file
 	Source  string // its text
 	Foreign bool   // not in the binary: traced in a child process
 	opts    Options

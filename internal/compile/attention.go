@@ -14,7 +14,7 @@ func (c *cover) attention(n *graph.Node) bool {
 	}
 	s := &program.Attention{Attr: a, Out: c.bufs[n.ID], K: program.None, V: program.None}
 	c.push(n, program.KindAttention, []int{n.ID}, s)
-	if a.Shared || c.opt.NoFusion || !c.qkv(n, s) {
+	if a.Shared || c.o.NoFusion || !c.qkv(n, s) {
 		s.Q = c.input(n, n.In[0])
 		if !a.Shared {
 			s.K, s.V = c.input(n, n.In[1]), c.input(n, n.In[2])

@@ -21,7 +21,7 @@ func Fuse(g *graph.Graph, o Options) (*program.Program, error) {
 	if len(g.Outputs) == 0 {
 		return nil, fmt.Errorf("compile: the specification returns no output")
 	}
-	c := &cover{g: splitLinears(g), opt: o, need: map[int]bool{}, bufs: map[int]program.Buf{}, rows: map[int]keptRows{}}
+	c := &cover{g: splitLinears(g), o: o, need: map[int]bool{}, bufs: map[int]program.Buf{}, rows: map[int]keptRows{}}
 	c.uses = users(c.g)
 	c.domain = outDomain(c.g, c.uses)
 	c.p = &program.Program{Graph: c.g, Layers: g.Layers}
@@ -45,7 +45,7 @@ func Fuse(g *graph.Graph, o Options) (*program.Program, error) {
 // cover is the state of covering a graph from its outputs backwards.
 type cover struct {
 	g      *graph.Graph
-	opt    Options
+	o      Options
 	p      *program.Program
 	uses   [][]int             // users of each node, reshapes looked through
 	domain []bool              // node is computed for wanted rows only
@@ -177,7 +177,7 @@ func (c *cover) emit(n *graph.Node) error {
 		c.push(n, program.KindRows, nil, &program.Rows{In: c.bufs[n.ID], Out: k.buf})
 		c.steps[len(c.steps)-1].Layer = k.layer
 	}
-	if !c.opt.NoFusion {
+	if !c.o.NoFusion {
 		for _, try := range []func(*graph.Node) bool{c.embed, c.linear, c.moe, c.norm, c.attention, c.elementwise} {
 			if try(n) {
 				return nil

@@ -18,7 +18,7 @@ type PrintOptions struct {
 // Print writes the graph by layer and line of the specification, always in the
 // same words: an operation a line, as
 //
-//	%12 = linear %11 [48]→[112]  W=model.layers.0.mlp.gate_proj.weight   llama.star:31
+//	%12 = linear %11 [48]→[112]  W=model.layers.0.mlp.gate_proj.weight   decoder.star:31
 func Print(w io.Writer, g *Graph, o PrintOptions) error {
 	p := &printer{g: g}
 	fmt.Fprintf(&p.b, "graph: %d operations, %d layers, %d caches, vocabulary %d\n", len(g.Nodes), g.Layers, len(g.Caches), g.Vocab)

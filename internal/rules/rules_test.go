@@ -11,7 +11,6 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
-	"sort"
 	"strings"
 	"testing"
 )
@@ -231,51 +230,6 @@ func TestNoInitRegistration(t *testing.T) {
 			}
 		}
 	}
-}
-
-// families are the architectures that specifications may name and Go code may not.
-var families = []string{"llama", "mistral", "mixtral", "qwen", "gemma", "phi3", "gpt2", "gpt_oss", "gpt-oss", "olmo", "starcoder", "falcon", "bloom",
-	"deepseek", "cohere", "granite", "mamba", "minicpm", "modernbert", "nemotron", "stablelm", "zamba", "exaone", "ernie", "dbrx", "jetmoe", "kimi", "longcat", "lfm2"}
-
-// notFamilies are names that contain one and mean a program, a file format or a model that is fetched.
-var notFamilies = regexp.MustCompile(`(?i)llama\.cpp|llama_cpp|llama2\.c|ollama|smollm2|llama3"|gguf-metadata`)
-
-func TestNoFamilyInCode(t *testing.T) {
-	for _, f := range files(t) {
-		if strings.HasSuffix(f.path, "_test.go") || strings.HasPrefix(f.path, "format/llama2c/") {
-			continue
-		}
-		for _, name := range literals(f) {
-			clean := strings.ToLower(notFamilies.ReplaceAllString(name, ""))
-			for _, fam := range families {
-				if strings.Contains(clean, fam) {
-					t.Errorf("%s: %q names the family %q; only specifications may", f.path, name, fam)
-				}
-			}
-		}
-	}
-}
-
-// literals are the identifiers and strings of a file; comments may name peers and papers.
-func literals(f file) []string {
-	seen := map[string]bool{}
-	ast.Inspect(f.ast, func(n ast.Node) bool {
-		switch x := n.(type) {
-		case *ast.Ident:
-			seen[x.Name] = true
-		case *ast.BasicLit:
-			if x.Kind == token.STRING {
-				seen[x.Value] = true
-			}
-		}
-		return true
-	})
-	var out []string
-	for s := range seen {
-		out = append(out, s)
-	}
-	sort.Strings(out)
-	return out
 }
 
 // TestReadmeSpec holds the whole specification that the README shows against the shipped one.
