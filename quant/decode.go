@@ -67,6 +67,10 @@ var decoders = map[Type]func(dst []float32, src []byte){
 	I8: decodeI8, I16: decodeI16, I32: decodeI32, I64: decodeI64, U8: decodeU8, Bool: decodeU8,
 	Q4_0: decodeQ4_0, Q4_1: decodeQ4_1, Q5_0: decodeQ5_0, Q5_1: decodeQ5_1, Q8_0: decodeQ8_0,
 	Q2_K: decodeQ2_K, Q3_K: decodeQ3_K, Q4_K: decodeQ4_K, Q5_K: decodeQ5_K, Q6_K: decodeQ6_K,
+	U16: decodeU16, U32: decodeU32, U64: decodeU64,
+	F8_E4M3: decodeByTable(valuesE4M3), F8_E5M2: decodeByTable(valuesE5M2), F8_E8M0: decodeByTable(valuesE8M0),
+	F8_E4M3FNUZ: decodeByTable(valuesE4M3FNUZ), F8_E5M2FNUZ: decodeByTable(valuesE5M2FNUZ),
+	F6_E2M3: decodeF6(valuesE2M3), F6_E3M2: decodeF6(valuesE3M2), F4_E2M1: decodeF4,
 	IQ4_NL: decodeIQ4_NL, IQ4_XS: decodeIQ4_XS, MXFP4: decodeMXFP4,
 }
 

@@ -85,7 +85,7 @@ func TestDecodeErrors(t *testing.T) {
 		text   string
 	}{
 		{IQ2_XXS, 256, 66, ErrNoDecoder, "IQ2_XXS"},
-		{F8_E4M3, 4, 4, ErrNoDecoder, "F8_E4M3"},
+		{C64, 1, 8, ErrNoDecoder, "C64"},
 		{Type(77), 32, 32, ErrNoDecoder, "77"},
 		{Q4_K, 255, 144, ErrSize, "block of 256"},
 		{Q8_0, 32, 33, ErrSize, "34 bytes"},

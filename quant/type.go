@@ -62,7 +62,13 @@ const (
 	Bool    // one byte, 0 or 1
 	F8_E4M3 // 4 bits of exponent, 3 of mantissa, no infinity
 	F8_E5M2
-	F8_E8M0 // a power of two, the scale of microscaling blocks
+	F8_E8M0     // a power of two, the scale of microscaling blocks
+	F8_E4M3FNUZ // no minus zero; it is the NaN
+	F8_E5M2FNUZ
+	F6_E2M3 // four values in three bytes
+	F6_E3M2
+	F4_E2M1 // two values a byte
+	C64     // two F32 a value; has no decoder
 )
 
 // Layout says how a type stores a row: Block consecutive values take Bytes bytes.
@@ -86,6 +92,8 @@ var layouts = map[Type]Layout{
 	NVFP4: {"NVFP4", 64, 36}, Q1_0: {"Q1_0", 128, 18},
 	U8: {"U8", 1, 1}, U16: {"U16", 1, 2}, U32: {"U32", 1, 4}, U64: {"U64", 1, 8}, Bool: {"BOOL", 1, 1},
 	F8_E4M3: {"F8_E4M3", 1, 1}, F8_E5M2: {"F8_E5M2", 1, 1}, F8_E8M0: {"F8_E8M0", 1, 1},
+	F8_E4M3FNUZ: {"F8_E4M3FNUZ", 1, 1}, F8_E5M2FNUZ: {"F8_E5M2FNUZ", 1, 1},
+	F6_E2M3: {"F6_E2M3", 4, 3}, F6_E3M2: {"F6_E3M2", 4, 3}, F4_E2M1: {"F4", 2, 1}, C64: {"C64", 1, 8},
 }
 
 // GGML reports whether t is one of ggml's own type numbers.

@@ -286,7 +286,11 @@ var standardIgnored = []matcher{
 
 func (t *tracer) ignored(name string) bool {
 	key, _ := generalise(name)
-	for _, list := range [][]matcher{standardIgnored, t.ignores} {
+	lists := [][]matcher{standardIgnored, t.ignores}
+	if t.quantized().method != "" {
+		lists = append(lists, scaleIgnored)
+	}
+	for _, list := range lists {
 		for _, m := range list {
 			if ok, _ := path.Match(m.glob, key); ok {
 				return true

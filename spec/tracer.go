@@ -40,6 +40,8 @@ type tracer struct {
 	problems []problem
 	layers   int
 	chat     Chat
+
+	quantization *quantization // of the folder, once asked for
 }
 
 // problem is a mismatch between specification and files. A trace goes on
@@ -119,24 +121,6 @@ func (t *tracer) complain(format string, args ...any) {
 
 // full says that so many problems are known that more would not help.
 func (t *tracer) full() bool { return len(t.problems) >= enough }
-
-// servedQuantization are the methods of quantization_config whose tensors a
-// specification can name.
-var servedQuantization = map[string]bool{"": true, "mxfp4": true}
-
-// checkQuantization names a method that would otherwise show as hundreds of
-// missing and unused tensors.
-func checkQuantization(files Files) error {
-	q, ok := files.Config()["quantization_config"].(map[string]any)
-	if !ok || files.Binding() != HF {
-		return nil
-	}
-	method, _ := q["quant_method"].(string)
-	if servedQuantization[method] {
-		return nil
-	}
-	return fmt.Errorf("spec: %w: quant_method %q; take the unquantised folder or a GGUF of the model", ErrQuantized, method)
-}
 
 // trace runs a specification's text over the files.
 func trace(file, source string, files Files, o Options) (*Traced, error) {

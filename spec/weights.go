@@ -128,6 +128,12 @@ func (t *tracer) open(name, stored string) (*weightValue, error) {
 	t.used[stored] = true
 	w := &weightValue{t: t, w: graph.Tensor(stored, v.Shape), name: name, typ: v.Type}
 	w.w.Line = t.line()
+	if t.scaledType(v.Type) {
+		var err error
+		if w, err = t.scale(w, stored); err != nil {
+			return nil, err
+		}
+	}
 	return t.undo(name, w)
 }
 

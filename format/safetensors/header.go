@@ -20,13 +20,14 @@ const (
 	maxDims    = 16
 )
 
-// dtypes are the names of the format that a quant.Type stands for. C64 and the
-// types of less than a byte (F4, F6_E2M3, F6_E3M2) have none.
+// dtypes are the names of the format and the quant.Type that each stands for.
 var dtypes = map[string]quant.Type{
 	"F64": quant.F64, "F32": quant.F32, "F16": quant.F16, "BF16": quant.BF16,
 	"I64": quant.I64, "I32": quant.I32, "I16": quant.I16, "I8": quant.I8,
 	"U64": quant.U64, "U32": quant.U32, "U16": quant.U16, "U8": quant.U8, "BOOL": quant.Bool,
 	"F8_E4M3": quant.F8_E4M3, "F8_E5M2": quant.F8_E5M2, "F8_E8M0": quant.F8_E8M0,
+	"F8_E4M3FNUZ": quant.F8_E4M3FNUZ, "F8_E5M2FNUZ": quant.F8_E5M2FNUZ,
+	"F6_E2M3": quant.F6_E2M3, "F6_E3M2": quant.F6_E3M2, "F4": quant.F4_E2M1, "C64": quant.C64,
 }
 
 type header struct {
@@ -43,13 +44,21 @@ type entry struct {
 	begin, end uint64
 }
 
-// bytes is the size that type and shape ask for; ok is false above 2^63.
+// bytes is the size that type and shape ask for; ok is false above 2^63. The
+// types of less than a byte are packed along the last dimension.
 func (e entry) bytes() (n uint64, ok bool) {
 	l, _ := e.typ.Layout()
 	n = uint64(l.Bytes)
-	for _, d := range e.shape {
+	for i, d := range e.shape {
+		size := uint64(d)
+		if i == len(e.shape)-1 && l.Block > 1 {
+			if d%l.Block != 0 {
+				return 0, false
+			}
+			size /= uint64(l.Block)
+		}
 		var hi uint64
-		if hi, n = bits.Mul64(n, uint64(d)); hi != 0 || n > math.MaxInt64 {
+		if hi, n = bits.Mul64(n, size); hi != 0 || n > math.MaxInt64 {
 			return math.MaxUint64, false
 		}
 	}

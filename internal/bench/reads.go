@@ -100,7 +100,7 @@ func storedType(src Source, w *graph.Weight) (quant.Type, bool) {
 		return v.Type, ok
 	case graph.WMXFP4:
 		return quant.MXFP4, true
-	case graph.WAffine, graph.WMap, graph.WConst:
+	case graph.WAffine, graph.WMap, graph.WConst, graph.WScale:
 		return quant.F32, true
 	}
 	var first quant.Type

@@ -17,6 +17,7 @@ type Weight struct {
 	A, B  float64 // affine: A·w + B
 	F     string  // map: exp, neg_exp, softplus, …
 	Data  []float64
+	Block []int // scale: rows and columns that share a factor
 	Line  Line
 }
 
@@ -34,6 +35,7 @@ const (
 	WAffine    WeightOp = "affine"
 	WMap       WeightOp = "map"
 	WMXFP4     WeightOp = "mxfp4" // args blocks u8 [.., n, 16], scales u8 [.., n] → [.., 32n], type MXFP4
+	WScale     WeightOp = "scale" // args w [.., R, C], factors [.., ⌈R/Block0⌉, ⌈C/Block1⌉] → w · factor, float32
 	WConst     WeightOp = "const"
 )
 

@@ -46,6 +46,7 @@ func AffineWeight(w *Weight, a, b float64) (*Weight, error) {
 // MapFuncs are the functions of WMap.
 var MapFuncs = map[string]string{
 	"exp": "eʷ", "neg_exp": "−eʷ", "softplus": "ln(1+eʷ)", "neg": "−w", "tanh": "tanh w", "inv": "1/w",
+	"exp2_127": "2^(w−127)",
 }
 
 // MapWeight applies a function of MapFuncs.
@@ -56,6 +57,12 @@ func MapWeight(w *Weight, f string) (*Weight, error) {
 // MXFP4Weight joins blocks u8 [.., n, 16] and scales u8 [.., n] to [.., 32n].
 func MXFP4Weight(blocks, scales *Weight) (*Weight, error) {
 	return checked(&Weight{Op: WMXFP4, Args: []*Weight{blocks, scales}})
+}
+
+// ScaleWeight multiplies blocks of rows × cols of w [.., R, C] by the factors
+// [.., ⌈R/rows⌉, ⌈C/cols⌉].
+func ScaleWeight(w, factors *Weight, rows, cols int) (*Weight, error) {
+	return checked(&Weight{Op: WScale, Args: []*Weight{w, factors}, Block: []int{rows, cols}})
 }
 
 func checked(w *Weight) (*Weight, error) {
@@ -113,12 +120,14 @@ func weightShape(w *Weight) ([]int, error) {
 		}
 	case WMXFP4:
 		return mxfp4Shape(w.Args[0].Shape, w.Args[1].Shape)
+	case WScale:
+		return w.Args[0].Shape, checkScale(w.Args[0].Shape, w.Args[1].Shape, w.Block)
 	}
 	return w.Args[0].Shape, nil
 }
 
 var weightArity = map[WeightOp]int{
-	WTensor: 0, WConst: 0, WConcat: -1, WStack: -1, WSlice: 1, WReshape: 1, WTranspose: 1, WPermute: 1, WAffine: 1, WMap: 1, WMXFP4: 2,
+	WTensor: 0, WConst: 0, WConcat: -1, WStack: -1, WSlice: 1, WReshape: 1, WTranspose: 1, WPermute: 1, WAffine: 1, WMap: 1, WMXFP4: 2, WScale: 2,
 }
 
 func checkPermute(w *Weight) error {
@@ -142,4 +151,16 @@ func mxfp4Shape(blocks, scales []int) ([]int, error) {
 	s := slices.Clone(scales)
 	s[len(s)-1] *= 32
 	return s, nil
+}
+
+func checkScale(w, factors, block []int) error {
+	n := len(w)
+	ok := n >= 2 && len(factors) == n && len(block) == 2 && block[0] > 0 && block[1] > 0 && slices.Equal(w[:n-2], factors[:n-2])
+	for i := 0; ok && i < 2; i++ {
+		ok = (w[n-2+i]+block[i]-1)/block[i] == factors[n-2+i]
+	}
+	if !ok {
+		return fmt.Errorf("scale: factors %v in blocks of %v do not cover %v", factors, block, w)
+	}
+	return nil
 }

@@ -159,6 +159,8 @@ func apply(w *graph.Weight, args []*Rows) (*Rows, error) {
 		return mapped(args[0], f)
 	case graph.WMXFP4:
 		return mxfp4(w, args[0], args[1])
+	case graph.WScale:
+		return scaled(w, args[0], args[1])
 	}
 	return nil, fmt.Errorf("weight: unknown operation %q", w.Op)
 }
