@@ -233,7 +233,7 @@ func (m *Model) Load() error {
 	for _, p := range programs {
 		program.Assign(p)
 		s, err := cpu.Load(p, m.files, cpu.Options{Limits: m.Limits, Team: m.team, Keys: keys, Values: values,
-			Profile: m.o.Profile, Release: func(name string) { _ = m.files.Release(name) }})
+			Profile: m.o.Profile, RefuseNaN: true, Release: func(name string) { _ = m.files.Release(name) }})
 		if err != nil {
 			return err
 		}

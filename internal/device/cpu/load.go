@@ -162,7 +162,7 @@ func (l *loader) pack() error {
 	var next sys.Counter
 	l.s.team.Run(func(int) {
 		for i := next.Next(1); i < len(l.jobs); i = next.Next(1) {
-			if err := l.jobs[i].pack(dst[i]); err != nil {
+			if err := l.jobs[i].pack(dst[i], l.s.o.RefuseNaN); err != nil {
 				l.s.fail(err)
 				return
 			}
@@ -179,9 +179,18 @@ func (l *loader) pack() error {
 	return nil
 }
 
-func (j *job) pack(dst []byte) error {
+func (j *job) pack(dst []byte, finite bool) error {
 	row := func(i int) []byte { return j.rows.Row(j.first + i) }
 	var bad error
+	if finite {
+		row = func(i int) []byte {
+			b := j.rows.Row(j.first + i)
+			if c := weight.FindNaN(j.rows.Type, b); c >= 0 && bad == nil {
+				bad = fmt.Errorf("row %d, column %d: %w", j.first+i, c, weight.ErrNaN)
+			}
+			return b
+		}
+	}
 	if j.typ != j.rows.Type {
 		buf := make([]float32, j.k)
 		row = func(i int) []byte {
@@ -206,7 +215,18 @@ func (j *job) pack(dst []byte) error {
 	return nil
 }
 
-func (l *loader) vector(w *graph.Weight) ([]float32, error) { return weight.Vector(l.src, w) }
+func (l *loader) vector(w *graph.Weight) ([]float32, error) {
+	v, err := weight.Vector(l.src, w)
+	if err != nil || !l.s.o.RefuseNaN {
+		return v, err
+	}
+	for i, x := range v {
+		if x != x {
+			return nil, fmt.Errorf("%s: value %d: %w", w, i, weight.ErrNaN)
+		}
+	}
+	return v, nil
+}
 
 // ropes decodes the divisors of the rotary tables.
 func (l *loader) ropes() error {

@@ -26,6 +26,9 @@ type Options struct {
 	Values  attn.Elem // storage of values
 	Profile bool
 	Release func(tensor string) // called when a stored tensor has been packed
+	// RefuseNaN makes Load fail with weight.ErrNaN, naming the tensor, where a
+	// stored weight is no number.
+	RefuseNaN bool
 }
 
 // Stage is a program loaded on the processor.
