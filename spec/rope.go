@@ -214,8 +214,9 @@ type ropeArgs struct {
 	thetaKey  string
 	partial   float64 // default of partial_rotary_factor; 0: the family does not read it for the default type
 	layerType string
-	scaled    bool // old spelling: rope_scaling belongs to these layers
-	factors   bool // GGUF: the stored factors belong to these layers
+	scaled    bool    // old spelling: rope_scaling belongs to these layers
+	factors   bool    // GGUF: the stored factors belong to these layers
+	base      float64 // base frequency of these layers, whatever the files say of all; 0: as they say
 	types     *starlark.Dict
 }
 
@@ -240,14 +241,14 @@ func doRopeTable(t *tracer, name string, args starlark.Tuple, kwargs []starlark.
 	var c *config
 	a := ropeArgs{thetaKey: "rope_theta", scaled: true, factors: true}
 	theta := number(10000)
-	var partial number
+	var partial, base number
 	var def *starlark.Dict
 	err := starlark.UnpackArgs(name, args, kwargs, "c", &c, "dim", &a.dim, "theta?", &theta, "layer_type?", &a.layerType, "partial?", &partial,
-		"theta_key?", &a.thetaKey, "scaled?", &a.scaled, "factors?", &a.factors, "default?", &def, "types?", &a.types)
+		"theta_key?", &a.thetaKey, "scaled?", &a.scaled, "factors?", &a.factors, "default?", &def, "types?", &a.types, "base?", &base)
 	if err != nil {
 		return nil, err
 	}
-	a.theta, a.partial = float64(theta), float64(partial)
+	a.theta, a.partial, a.base = float64(theta), float64(partial), float64(base)
 	settings, err := ropeSettings(c, a.layerType, a.scaled, def)
 	if err != nil {
 		return nil, err
@@ -267,6 +268,9 @@ func (t *tracer) ropeTable(c *config, a ropeArgs, r ropeConfig) (*graph.RopeTabl
 	theta, err := r.topNumber("rope_theta", a.thetaKey, a.theta)
 	if err != nil {
 		return nil, err
+	}
+	if a.base != 0 {
+		theta = a.base
 	}
 	dim, err := t.ropeDim(c, a, r, kind)
 	if err != nil {
