@@ -220,7 +220,7 @@ type ropeArgs struct {
 	types     *starlark.Dict
 }
 
-const docRopeTable = `rope_table(c, dim, theta=10000, layer_type="", partial=None, theta_key="rope_theta", scaled=True, factors=True, default=None, types=None)
+const docRopeTable = `rope_table(c, dim, theta=10000, layer_type="", partial=None, theta_key="rope_theta", scaled=True, factors=True, default=None, types=None, base=None)
 The angles of rotary positions: frequencies θ^(−2j/dim) with the scaling that the configuration asks for. It reads rope_parameters (also one by layer type), the
 older rope_scaling and rope_theta, and GGUF's stored factors. Scalings: default, linear, dynamic, llama3, yarn, longrope, proportional (transformers' modeling_rope_utils). Make it once, before the layers.
 Its .dim is the number of rotated components, its .factor what cosine and sine are multiplied by.
@@ -234,6 +234,7 @@ Its .dim is the number of rotated components, its .factor what cosine and sine a
 - factors: False: GGUF's stored factors do not belong to these layers.
 - default: the dict of settings where the files have none.
 - types: {name in the files: one of the scalings above}.
+- base: the base frequency of these layers, whatever the files say of all.
 Errors: an odd or empty dimension, a base that is not positive, an unknown scaling, lists of factors of the wrong length, frequencies that are not finite; each names the key.
 `
 
