@@ -63,6 +63,9 @@ var vocabulary = []section{
 	{"Positions and attention", []word{
 		{"rope_table", doRopeTable, docRopeTable}, {"rope", doRope, docRope}, {"attention", doAttention, docAttention},
 	}},
+	{"With a state of the sequence", []word{
+		{"conv1d", doConv1D, docConv1D}, {"ssd_scan", doScan, docScan}, {"gated_delta", doGatedDelta, docGatedDelta},
+	}},
 	{"Experts", []word{
 		{"route", doRoute, docRoute}, {"experts", doExperts, docExperts},
 	}},

@@ -9,11 +9,16 @@ const BlockTokens = 16
 // Batch is one step: rows of several sequences, flat. It is reused from step
 // to step and owned by the caller; devices only read it.
 type Batch struct {
-	Tokens []int32 // token id of each row
-	Pos    []int32 // absolute position of each row
-	Seqs   []Seq   // in order of their rows; together they cover all rows
-	Out    []int32 // rows whose logits are wanted, ascending
+	Tokens []int32     // token id of each row
+	Pos    []int32     // absolute position of each row
+	Seqs   []Seq       // in order of their rows; together they cover all rows
+	Out    []int32     // rows whose logits are wanted, ascending
+	Copies []StateCopy // done in order before anything else; a batch without rows may hold them alone
 }
+
+// StateCopy gives the slot To what the slot From holds: a fork goes on from
+// its parent's state.
+type StateCopy struct{ From, To int32 }
 
 // Seq is the part of one sequence in a batch.
 type Seq struct {
@@ -21,6 +26,7 @@ type Seq struct {
 	Row    int32  // first row
 	N      int32  // number of rows
 	Start  int32  // absolute position of the first row
+	State  int32  // slot of the recurrent states, −1: the model keeps none; a sequence that starts at 0 begins from zeros
 	Length int32  // number of tokens that choose a length-dependent rotary table (the request's prompt)
 	Spans  []Span // blocks that hold positions 0 … Start+N−1, ascending
 }
@@ -37,7 +43,7 @@ type Span struct {
 
 // Reset empties the batch and keeps its memory.
 func (b *Batch) Reset() {
-	b.Tokens, b.Pos, b.Seqs, b.Out = b.Tokens[:0], b.Pos[:0], b.Seqs[:0], b.Out[:0]
+	b.Tokens, b.Pos, b.Seqs, b.Out, b.Copies = b.Tokens[:0], b.Pos[:0], b.Seqs[:0], b.Out[:0], b.Copies[:0]
 }
 
 // Rows is the number of rows.

@@ -97,7 +97,10 @@ func users(g *graph.Graph) [][]int {
 }
 
 // local says whether a node's row depends on the same row of its inputs alone.
-func local(n *graph.Node) bool { return n.Op != graph.OpAttention }
+func local(n *graph.Node) bool {
+	_, keeps := graph.CacheOf(n)
+	return !keeps
+}
 
 // outDomain marks the nodes that only the wanted rows need.
 func outDomain(g *graph.Graph, uses [][]int) []bool {

@@ -64,7 +64,7 @@ func New(m *model.Model, queue int) (*Service, error) {
 	}
 	s.settle()
 	s.Engine = engine.New(m, engine.Options{Queue: queue, Blocks: m.Limits.Blocks,
-		Limits: sched.Limits{Rows: m.Limits.Rows, Seqs: m.Limits.Seqs, Tokens: m.Limits.Tokens}})
+		Limits: sched.Limits{Rows: m.Limits.Rows, Seqs: m.Limits.Seqs, Tokens: m.Limits.Tokens, States: m.Limits.States}})
 	return s, nil
 }
 

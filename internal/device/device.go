@@ -18,6 +18,7 @@ type Limits struct {
 	Seqs   int // sequences of a batch at most
 	Blocks int // key/value blocks of batch.BlockTokens positions
 	Tokens int // positions of one sequence at most
+	States int // slots of recurrent states; 0 where the program keeps none
 }
 
 // Stage is a loaded part of a program on one device. Run is called by one
@@ -26,7 +27,10 @@ type Stage interface {
 	// Run computes one batch. in holds the live values received from the stage
 	// before, one slice a value: [rows · width]; nil for the first stage. The
 	// result holds the values that the next stage receives, in memory of the
-	// stage, valid until the next Run.
+	// stage, valid until the next Run. The copies of states in b come before all
+	// steps; a batch of copies without rows is done too. A sequence may go on from
+	// where it stood before the last Run that held it, too: a batch that was
+	// refused, or is to be diagnosed, may be run again.
 	Run(b *batch.Batch, in [][]float32) (out [][]float32, err error)
 	// Logits returns row i of the last Run's wanted rows, in memory of the
 	// stage, valid until the next Run. Only the last stage has logits.

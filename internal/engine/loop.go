@@ -121,8 +121,20 @@ func (e *Engine) step() {
 	for _, t := range e.tasks {
 		e.live[t].stream.start()
 	}
+	copies := e.b.Copies
+	if len(copies) > 0 {
+		// Once and apart: the batch itself may have to be tried in halves.
+		if err := e.m.Forward(&batch.Batch{Copies: copies}); err != nil {
+			for _, t := range e.tasks {
+				e.endAll(t, e.live[t], fmt.Errorf("engine: %w", err))
+			}
+			return
+		}
+	}
 	whole := e.b
+	whole.Copies = nil
 	e.compute(whole, e.tasks)
+	whole.Copies = copies[:0]
 	e.b = whole
 }
 

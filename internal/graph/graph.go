@@ -93,6 +93,11 @@ const (
 	OpAttention Op = "attention" // q [H,dk], k [K,dk], v [K,dv] → [H,dv]; *AttentionAttr
 	OpRoute     Op = "route"     // router scores [E] → k expert ids and weights; *RouteAttr
 	OpExperts   Op = "experts"   // x [h], route → [h]; *ExpertsAttr
+
+	// With a state of the sequence; see recurrent.go.
+	OpConv1D     Op = "conv1d"      // causal convolution of each channel; *ConvAttr
+	OpScan       Op = "ssd_scan"    // selective state space recurrence; *ScanAttr
+	OpGatedDelta Op = "gated_delta" // gated delta rule; *DeltaAttr
 )
 
 // EmbedAttr: Table is [V, …]; an id at or beyond Guard (if Guard > 0) reads row 0.

@@ -43,6 +43,15 @@ func infer(g *Graph, op Op, attr any, want []int, in []*Node) (shape []int, rows
 		shape, err = inferRoute(a, in[0])
 	case *ExpertsAttr:
 		shape, err = inferExperts(g, a, in)
+	case *ConvAttr:
+		rows = RowsToken
+		shape, err = inferConv(g, a, in[0])
+	case *ScanAttr:
+		rows = RowsToken
+		shape, err = inferScan(g, a, in)
+	case *DeltaAttr:
+		rows = RowsToken
+		shape, err = inferDelta(g, a, in)
 	case *ParamAttr:
 		rows = RowsConst
 		shape = slices.Clone(a.W.Shape)
@@ -58,7 +67,7 @@ func infer(g *Graph, op Op, attr any, want []int, in []*Node) (shape []int, rows
 var arity = map[Op]int{
 	OpTokens: 0, OpPositions: 0, OpParam: 0, OpConst: 0, OpEmbed: 1, OpLinear: 1, OpNorm: 1, OpUnary: 1, OpBinary: 2, OpWhere: 3,
 	OpReduce: 1, OpSoftmax: 1, OpReshape: 1, OpTranspose: 1, OpSlice: 1, OpConcat: -1, OpGather: 2, OpRope: 1, OpAttention: -1,
-	OpRoute: 1, OpExperts: 2,
+	OpRoute: 1, OpExperts: 2, OpConv1D: 1, OpScan: 4, OpGatedDelta: 5,
 }
 
 func joinRows(op Op, in []*Node) (Rows, error) {

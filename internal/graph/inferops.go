@@ -23,6 +23,12 @@ func checkAttr(op Op, attr any) error {
 	case OpExperts:
 		a, is := attr.(*ExpertsAttr)
 		ok = is && a.Up != nil && a.Down != nil
+	case OpConv1D:
+		a, is := attr.(*ConvAttr)
+		ok = is && a.W != nil
+	case OpScan:
+		a, is := attr.(*ScanAttr)
+		ok = is && a.A != nil
 	default:
 		want, is := newAttr[op]
 		ok = is && fmt.Sprintf("%T", want()) == fmt.Sprintf("%T", attr)
@@ -43,6 +49,7 @@ var newAttr = map[Op]func() any{
 	OpSlice: func() any { return &SliceAttr{} }, OpConcat: func() any { return &ConcatAttr{} },
 	OpRope: func() any { return &RopeAttr{} }, OpAttention: func() any { return &AttentionAttr{} },
 	OpRoute: func() any { return &RouteAttr{} }, OpExperts: func() any { return &ExpertsAttr{} },
+	OpConv1D: func() any { return &ConvAttr{} }, OpScan: func() any { return &ScanAttr{} }, OpGatedDelta: func() any { return &DeltaAttr{} },
 }
 
 // expect compares the shape of a weight; a nil weight passes.

@@ -189,6 +189,10 @@ func AttrWeights(attr any) []*Weight {
 		add(a.Bias, a.PerExpert)
 	case *ExpertsAttr:
 		add(a.Gate, a.Up, a.Down, a.GateBias, a.UpBias, a.DownBias)
+	case *ConvAttr:
+		add(a.W, a.B)
+	case *ScanAttr:
+		add(a.A)
 	}
 	return list
 }

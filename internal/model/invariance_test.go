@@ -146,7 +146,7 @@ func tokens(seed, n, vocab int) []int32 {
 // got to the last bit.
 func answers(t *testing.T, m *model.Model, company int) []string {
 	t.Helper()
-	e := engine.New(m, engine.Options{Limits: sched.Limits{Rows: m.Limits.Rows, Seqs: m.Limits.Seqs, Tokens: m.Limits.Tokens}, Blocks: m.Limits.Blocks})
+	e := engine.New(m, engine.Options{Limits: sched.Limits{Rows: m.Limits.Rows, Seqs: m.Limits.Seqs, Tokens: m.Limits.Tokens, States: m.Limits.States}, Blocks: m.Limits.Blocks})
 	defer e.Close()
 	var out []string
 	for i, r := range requests(m) {

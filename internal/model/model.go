@@ -55,6 +55,7 @@ type Model struct {
 	MaxContext   int // positions the model was made for, 0 if unknown
 	Limits       device.Limits
 	KVBytes      int64 // bytes of the key/value pool
+	StateBytes   int64 // bytes of the recurrent states of Limits.States sequences
 	BlockBytes   int   // of one block of batch.BlockTokens positions
 
 	o      Options

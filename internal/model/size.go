@@ -16,7 +16,8 @@ const defaultContext = 8192
 // maxTokens bounds the context, so that no sum of sizes overflows.
 const maxTokens = 1 << 28
 
-// size settles the context and the key/value pool. The context is what was
+// size settles the context, the slots of recurrent states and the key/value
+// pool. The context is what was
 // asked for, else the smaller of the model's own and 8192. The pool is what
 // was asked for, else room for four sequences of that context, but at most
 // half of the memory that is left beside the weights.
@@ -42,9 +43,13 @@ func (m *Model) size(keys, values attn.Elem) error {
 		m.notice(fmt.Sprintf("a context of %d tokens was asked for; the model was made for %d", l.Tokens, m.MaxContext))
 	}
 	m.BlockBytes = cpu.BlockBytes(m.Traced.Graph.Caches, func(int) bool { return true }, keys, values)
+	states := cpu.StateBytes(m.Traced.Graph.Caches, func(int) bool { return true })
 	per := (l.Tokens + batch.BlockTokens - 1) / batch.BlockTokens
 	free, source := sys.MemoryLimit()
 	left := free - m.TensorBytes()
+	l.States = stateSlots(l.Seqs, states, left)
+	m.StateBytes = int64(l.States) * states
+	left -= m.StateBytes
 	pool := o.KVMemory
 	if pool <= 0 {
 		pool = int64(4*per) * int64(m.BlockBytes)
@@ -58,7 +63,7 @@ func (m *Model) size(keys, values attn.Elem) error {
 	if m.BlockBytes > 0 {
 		l.Blocks = int(pool / int64(m.BlockBytes))
 	} else {
-		l.Blocks = 4 * per
+		l.Blocks = per * l.Seqs // they take nothing
 	}
 	if l.Blocks < per {
 		l.Tokens = l.Blocks * batch.BlockTokens
@@ -69,6 +74,18 @@ func (m *Model) size(keys, values attn.Elem) error {
 	}
 	m.Limits, m.KVBytes = l, int64(l.Blocks)*int64(m.BlockBytes)
 	return nil
+}
+
+// stateSlots is the number of sequences whose recurrent states are kept: as
+// many as a batch may hold, but at most a quarter of the memory that is left.
+func stateSlots(seqs int, bytes, left int64) int {
+	if bytes == 0 {
+		return 0
+	}
+	if left > 0 {
+		seqs = min(seqs, int(left/4/bytes))
+	}
+	return max(1, seqs)
 }
 
 // Bytes renders a number of bytes for people.

@@ -50,6 +50,38 @@ func (m stored) write(t *testing.T, b *batch.Batch, tasks []*Task, l Limits) {
 	}
 }
 
+// states is what a device would hold in its slots: the tokens that went in.
+type states map[int32][]int32
+
+// write does the copies of a batch, then holds each sequence's state against
+// the tokens that it has.
+func (m states) write(t *testing.T, b *batch.Batch, tasks []*Task, l Limits) {
+	t.Helper()
+	for _, c := range b.Copies {
+		m[c.To] = slices.Clone(m[c.From])
+	}
+	seen := map[int32]bool{}
+	for i, q := range b.Seqs {
+		if l.States == 0 {
+			if q.State != -1 {
+				t.Fatalf("task %d has state slot %d of none", q.ID, q.State)
+			}
+			continue
+		}
+		if q.State < 0 || int(q.State) >= l.States || seen[q.State] {
+			t.Fatalf("task %d has state slot %d of %d, or not alone", q.ID, q.State, l.States)
+		}
+		seen[q.State] = true
+		if q.Start == 0 {
+			m[q.State] = nil
+		}
+		if !slices.Equal(m[q.State], tasks[i].Tokens[:q.Start]) {
+			t.Fatalf("task %d goes on from the state of %v, its tokens are %v", q.ID, m[q.State], tasks[i].Tokens[:q.Start])
+		}
+		m[q.State] = append(m[q.State], b.Tokens[q.Row:q.Row+q.N]...)
+	}
+}
+
 func blockAt(spans []batch.Span, pos int32) (int32, bool) {
 	for _, sp := range spans {
 		if pos >= sp.Pos && pos < sp.Pos+sp.N {
@@ -66,6 +98,9 @@ func TestRandomTraffic(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		l := Limits{Rows: 1 + r.IntN(40), Seqs: 1 + r.IntN(8), Tokens: 20 + r.IntN(100)}
+		if seed%3 != 0 {
+			l.States = 1 + r.IntN(10)
+		}
 		traffic(t, r, New(l, kv.NewPool((l.Tokens+15)/16+r.IntN(12))), l)
 	}
 }
@@ -73,7 +108,7 @@ func TestRandomTraffic(t *testing.T) {
 func traffic(t *testing.T, r *rand.Rand, s *Scheduler, l Limits) {
 	var b batch.Batch
 	var tasks []*Task
-	mem, left, token := stored{}, 60, int32(0)
+	mem, left, token, slots := stored{}, 60, int32(0), states{}
 	for steps := 0; ; steps++ {
 		for left > 0 && r.IntN(3) == 0 {
 			left--
@@ -99,6 +134,7 @@ func traffic(t *testing.T, r *rand.Rand, s *Scheduler, l Limits) {
 			t.Fatalf("the oldest task (%d) waits", s.running[0].ID)
 		}
 		mem.write(t, &b, tasks, l)
+		slots.write(t, &b, tasks, l)
 		for i, x := range tasks {
 			s.Computed(x, int(b.Seqs[i].N))
 			if x.Done() < len(x.Tokens) {
@@ -128,8 +164,8 @@ func traffic(t *testing.T, r *rand.Rand, s *Scheduler, l Limits) {
 			t.Fatalf("no end: %+v", s.Stats())
 		}
 	}
-	if s.pool.Free() != s.pool.Total() {
-		t.Fatalf("%d of %d blocks are free at the end", s.pool.Free(), s.pool.Total())
+	if s.pool.Free() != s.pool.Total() || s.slots != nil && s.slots.Free() != s.slots.Total() {
+		t.Fatalf("%d of %d blocks are free at the end, state slots: %+v", s.pool.Free(), s.pool.Total(), s.slots)
 	}
 }
 

@@ -5,6 +5,7 @@ package sched
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/inferflow/inferflow/internal/batch"
 	"github.com/inferflow/inferflow/internal/kv"
@@ -15,6 +16,7 @@ type Limits struct {
 	Rows   int // rows of a batch
 	Seqs   int // sequences of a batch
 	Tokens int // positions of one sequence
+	States int // slots of recurrent states; 0: the model keeps none
 }
 
 // Task is one sequence that is to be continued token by token.
@@ -26,8 +28,9 @@ type Task struct {
 	AllOut bool    // logits of every prompt position are wanted
 
 	seq    *kv.Sequence
-	done   int // positions whose keys and values are stored
-	parked int // how often the task lost its blocks
+	state  int32 // slot of its recurrent states, −1: none
+	done   int   // positions whose keys and values are stored
+	parked int   // how often the task lost its blocks
 }
 
 // Done is the number of positions that are computed.
@@ -40,8 +43,10 @@ func (t *Task) Parked() int { return t.parked }
 type Scheduler struct {
 	limits  Limits
 	pool    *kv.Pool
-	waiting []*Task // in order of arrival; parked tasks in front
-	running []*Task // in order of admission
+	slots   *kv.Slots         // nil: the model keeps no states
+	copies  []batch.StateCopy // of forks since the last step
+	waiting []*Task           // in order of arrival; parked tasks in front
+	running []*Task           // in order of admission
 	nextID  int32
 	parks   int
 }
@@ -54,7 +59,13 @@ type Stats struct {
 }
 
 // New makes a scheduler over a pool of blocks.
-func New(l Limits, pool *kv.Pool) *Scheduler { return &Scheduler{limits: l, pool: pool} }
+func New(l Limits, pool *kv.Pool) *Scheduler {
+	s := &Scheduler{limits: l, pool: pool}
+	if l.States > 0 {
+		s.slots = kv.NewSlots(l.States)
+	}
+	return s
+}
 
 // Add queues a task. It fails if the task could never run.
 func (s *Scheduler) Add(t *Task) error {
@@ -69,7 +80,7 @@ func (s *Scheduler) Add(t *Task) error {
 	}
 	t.ID = s.nextID
 	s.nextID++
-	t.seq = s.pool.NewSequence()
+	t.seq, t.state = s.pool.NewSequence(), -1
 	s.waiting = append(s.waiting, t)
 	return nil
 }
@@ -79,17 +90,50 @@ func (s *Scheduler) Remove(t *Task) {
 	s.waiting, s.running = without(s.waiting, t), without(s.running, t)
 	if t.seq != nil {
 		t.seq.Release()
+		s.giveState(t)
 	}
 }
 
 // Fork adds a running task that shares all positions of t, which must all be
 // computed: it is called between Computed and Commit. The caller then commits a
-// token to each.
+// token to each. Where no state slot is free the new task waits, before all
+// that were never admitted, and is computed from its beginning.
 func (s *Scheduler) Fork(t *Task) *Task {
-	f := &Task{ID: s.nextID, Tokens: append([]int32{}, t.Tokens[:t.done]...), Prompt: t.Prompt, Max: t.Max, seq: t.seq.Fork(), done: t.done}
+	f := &Task{ID: s.nextID, Tokens: append([]int32{}, t.Tokens[:t.done]...), Prompt: t.Prompt, Max: t.Max, state: -1}
 	s.nextID++
+	if !s.takeState(f) {
+		f.seq, f.parked = s.pool.NewSequence(), 1
+		s.parks++
+		i := 0
+		for i < len(s.waiting) && s.waiting[i].parked > 0 {
+			i++
+		}
+		s.waiting = slices.Insert(s.waiting, i, f)
+		return f
+	}
+	if f.state >= 0 {
+		s.copies = append(s.copies, batch.StateCopy{From: t.state, To: f.state})
+	}
+	f.seq, f.done = t.seq.Fork(), t.done
 	s.running = append(s.running, f)
 	return f
+}
+
+// takeState gives t a state slot if the model has states; false if none is free.
+func (s *Scheduler) takeState(t *Task) bool {
+	if s.slots == nil {
+		return true
+	}
+	slot, err := s.slots.Take()
+	t.state = slot
+	return err == nil
+}
+
+func (s *Scheduler) giveState(t *Task) {
+	if t.state >= 0 {
+		s.slots.Give(t.state)
+		t.state = -1
+	}
 }
 
 // Stats counts.
@@ -105,6 +149,7 @@ func (s *Scheduler) Stats() Stats {
 // later, to the same result.
 func (s *Scheduler) Next(b *batch.Batch, tasks []*Task) []*Task {
 	b.Reset()
+	b.Copies, s.copies = append(b.Copies, s.copies...), s.copies[:0]
 	tasks = s.answers(b, tasks[:0])
 	for i := 0; i < len(s.running); i++ {
 		t := s.running[i]
@@ -118,6 +163,7 @@ func (s *Scheduler) Next(b *batch.Batch, tasks []*Task) []*Task {
 		if n == 0 || !s.admissible(t) || t.seq.Grow(len(t.Tokens)) != nil {
 			break
 		}
+		s.takeState(t) // admissible has seen a free one
 		s.waiting = s.waiting[1:]
 		s.running = append(s.running, t)
 		tasks = append(tasks, s.put(b, t, n))
@@ -144,9 +190,12 @@ func (s *Scheduler) answers(b *batch.Batch, tasks []*Task) []*Task {
 	return tasks
 }
 
-// admissible wants blocks for all tokens of t and keeps one free for each
+// admissible wants a state slot, blocks for all tokens of t, and keeps one free for each
 // running task, so that a newcomer does not park those that are under way.
 func (s *Scheduler) admissible(t *Task) bool {
+	if s.slots != nil && s.slots.Free() == 0 {
+		return false
+	}
 	need := t.seq.Needs(len(t.Tokens))
 	return need+len(s.running) <= s.pool.Free() || len(s.running) == 0 && need <= s.pool.Free()
 }
@@ -174,6 +223,7 @@ func (s *Scheduler) room(t *Task) bool {
 
 func (s *Scheduler) park(t *Task) {
 	t.seq.Release()
+	s.giveState(t)
 	t.done = 0
 	t.parked++
 	s.parks++
@@ -191,7 +241,7 @@ func (s *Scheduler) put(b *batch.Batch, t *Task, n int) *Task {
 			b.Out = append(b.Out, int32(row+i))
 		}
 	}
-	b.Seqs = append(b.Seqs, batch.Seq{ID: t.ID, Row: int32(row), N: int32(n), Start: int32(t.done), Length: int32(t.Prompt), Spans: t.seq.Spans()})
+	b.Seqs = append(b.Seqs, batch.Seq{ID: t.ID, Row: int32(row), N: int32(n), Start: int32(t.done), State: t.state, Length: int32(t.Prompt), Spans: t.seq.Spans()})
 	return t
 }
 
@@ -205,9 +255,18 @@ func (s *Scheduler) Commit(t *Task, id int32) bool {
 	return len(t.Tokens)-t.Prompt < t.Max && len(t.Tokens) < s.limits.Tokens
 }
 
-// Check verifies the blocks of all tasks.
+// Check verifies the blocks and state slots of all tasks.
 func (s *Scheduler) Check() error {
 	var seqs []*kv.Sequence
+	if s.slots != nil {
+		var held []int32
+		for _, t := range s.running {
+			held = append(held, t.state)
+		}
+		if err := s.slots.Check(held); err != nil {
+			return err
+		}
+	}
 	for _, t := range append(append([]*Task{}, s.waiting...), s.running...) {
 		seqs = append(seqs, t.seq)
 	}

@@ -39,7 +39,7 @@ func (k *talk) command(line string) {
 	case is("limits rows %d seqs %d tokens %d blocks", new(int), new(int), new(int)):
 		var l Limits
 		var blocks int
-		fmt.Sscanf(line, "limits rows %d seqs %d tokens %d blocks %d", &l.Rows, &l.Seqs, &l.Tokens, &blocks)
+		fmt.Sscanf(line, "limits rows %d seqs %d tokens %d blocks %d states %d", &l.Rows, &l.Seqs, &l.Tokens, &blocks, &l.States)
 		k.s = New(l, kv.NewPool(blocks))
 		k.names, k.byID, k.forks = map[*Task]string{}, map[string]*Task{}, map[string][]string{}
 	case is("add %s prompt %d max %d", &name, &n, &m):
@@ -110,6 +110,9 @@ func (k *talk) step() bool {
 	k.say("%s", line)
 	if err := k.s.Check(); err != nil {
 		k.say("BROKEN: %v", err)
+	}
+	for _, c := range k.b.Copies {
+		k.say("    state %d → %d", c.From, c.To)
 	}
 	return len(k.tasks) > 0
 }

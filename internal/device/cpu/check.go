@@ -64,5 +64,5 @@ func (s *Stage) checkSeqs(b *batch.Batch) error {
 	if row != b.Rows() {
 		return fmt.Errorf("cpu: the sequences have %d rows of %d", row, b.Rows())
 	}
-	return nil
+	return s.states.check(b)
 }

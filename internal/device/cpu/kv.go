@@ -6,7 +6,6 @@ import (
 	"github.com/inferflow/inferflow/internal/batch"
 	"github.com/inferflow/inferflow/internal/graph"
 	"github.com/inferflow/inferflow/internal/kernel/attn"
-	"github.com/inferflow/inferflow/internal/program"
 	"github.com/inferflow/inferflow/internal/sys"
 )
 
@@ -45,19 +44,21 @@ func layoutOf(caches []graph.Cache, used func(int) bool, keys, values attn.Elem)
 			cl.v = cl.k + c.Heads*cl.kTile
 			l.block = (cl.v + c.Heads*cl.vTile + 63) &^ 63
 		}
+		if used(i) && c.Kind == graph.CacheRows {
+			cl.used, cl.k = true, l.block
+			l.block = (l.block + batch.BlockTokens*c.KeyDim*4 + 63) &^ 63
+		}
 		l.cache = append(l.cache, cl)
 	}
 	return l
 }
 
 func (s *Stage) layOut() error {
-	used := map[int]bool{}
-	for i := range s.p.Steps {
-		if c, ok := cacheOf(&s.p.Steps[i]); ok {
-			used[c] = true
-		}
+	used := usedCaches(s.p)
+	if err := s.layOutStates(used); err != nil {
+		return err
 	}
-	s.lay = layoutOf(s.p.Graph.Caches, func(i int) bool { return used[i] }, s.o.Keys, s.o.Values)
+	s.lay = layoutOf(s.p.Graph.Caches, used, s.o.Keys, s.o.Values)
 	s.lay.spare = s.team.Size() * spareTiles
 	a, err := sys.NewArena(max(64, (s.o.Limits.Blocks+s.lay.spare)*s.lay.block))
 	if err != nil {
@@ -155,15 +156,4 @@ func (s *Stage) itemsOf(sh shape, b *batch.Batch, out []item) []item {
 		}
 	}
 	return out
-}
-
-// cacheOf is the cache that a step reads or writes.
-func cacheOf(st *program.Step) (int, bool) {
-	switch x := st.Body.(type) {
-	case *program.QKV:
-		return x.Cache, true
-	case *program.Attention:
-		return x.Attr.Cache, true
-	}
-	return 0, false
 }

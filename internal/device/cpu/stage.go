@@ -41,6 +41,7 @@ type Stage struct {
 	weights *sys.Arena // packed panels
 	scratch *sys.Arena // row buffers
 	kv      *sys.Arena
+	states  states
 	lay     layout
 	bufs    [][]float32
 	workers []*worker
@@ -90,7 +91,7 @@ const privateRows = 2
 // Load packs the weights of p and allocates all that Run needs.
 func Load(p *program.Program, src weight.Source, o Options) (*Stage, error) {
 	s := &Stage{p: p, o: o, team: o.Team, mach: ref.New(p.Graph, src), routes: map[program.Buf][]int32{}}
-	s.walk = s.work
+	s.walk, s.mach.Memory = s.work, s
 	l := &loader{s: s, src: src, seen: map[*graph.Weight]*weight.Rows{}}
 	if err := l.load(); err != nil {
 		s.Close()
@@ -101,7 +102,7 @@ func Load(p *program.Program, src weight.Source, o Options) (*Stage, error) {
 
 // Close gives all memory back. The team stays.
 func (s *Stage) Close() error {
-	for _, a := range []*sys.Arena{s.weights, s.scratch, s.kv} {
+	for _, a := range []*sys.Arena{s.weights, s.scratch, s.kv, s.states.arena} {
 		if a != nil {
 			if err := a.Close(); err != nil {
 				return err
@@ -116,6 +117,12 @@ func (s *Stage) WeightBytes() int { return s.weights.Used() }
 
 // Run implements device.Stage.
 func (s *Stage) Run(b *batch.Batch, in [][]float32) ([][]float32, error) {
+	if err := s.states.copies(b.Copies); err != nil {
+		return nil, err
+	}
+	if b.Rows() == 0 && len(b.Seqs) == 0 && len(b.Copies) > 0 {
+		return s.nothing(), nil
+	}
 	if err := s.check(b, in); err != nil {
 		return nil, err
 	}
@@ -129,14 +136,24 @@ func (s *Stage) Run(b *batch.Batch, in [][]float32) ([][]float32, error) {
 	for i := range s.counters {
 		s.counters[i].Reset()
 	}
+	s.states.begin(b)
 	s.team.Run(s.walk)
 	if e := s.failed.Swap(nil); e != nil {
 		return nil, *e
 	}
+	s.states.end(b)
 	for i, v := range s.p.Out {
 		s.out[i] = s.bufs[v][:s.rows*s.p.Buffers[v].Width]
 	}
 	return s.out, nil
+}
+
+// nothing is what a batch without rows sends to the next stage.
+func (s *Stage) nothing() [][]float32 {
+	for i := range s.out {
+		s.out[i] = s.out[i][:0]
+	}
+	return s.out
 }
 
 // Logits implements device.Stage.

@@ -54,26 +54,41 @@ type seat struct {
 	tokens []int32
 	kv     *kv.Sequence
 	at     int
+	state  int32
 }
 
 // table holds the sequences of a run.
 type table struct {
-	pool  *kv.Pool
-	seats map[int]*seat
+	pool   *kv.Pool
+	slots  *kv.Slots
+	seats  map[int]*seat
+	copies []batch.StateCopy // for the next batch
 }
 
-func newTable() *table { return &table{kv.NewPool(limits.Blocks), map[int]*seat{}} }
+func newTable() *table {
+	return &table{pool: kv.NewPool(limits.Blocks), slots: kv.NewSlots(limits.States), seats: map[int]*seat{}}
+}
+
+// slot hands out a state slot.
+func (s *table) slot() int32 {
+	i, err := s.slots.Take()
+	if err != nil {
+		panic(err) // a test with more sequences than slots
+	}
+	return i
+}
 
 func (s *table) seat(seq int) *seat {
 	if s.seats[seq] == nil {
-		s.seats[seq] = &seat{int32(seq), lengthOf(seq), text(seq), s.pool.NewSequence(), 0}
+		s.seats[seq] = &seat{int32(seq), lengthOf(seq), text(seq), s.pool.NewSequence(), 0, s.slot()}
 	}
 	return s.seats[seq]
 }
 
 // batch appends the parts to a batch; at tells where each wanted row belongs.
 func (s *table) batch(parts []part) (b *batch.Batch, at [][2]int, err error) {
-	b = &batch.Batch{}
+	b = &batch.Batch{Copies: s.copies}
+	s.copies = nil
 	for _, p := range parts {
 		q := s.seat(p.seq)
 		if err := q.kv.Grow(p.n); err != nil {
@@ -86,7 +101,7 @@ func (s *table) batch(parts []part) (b *batch.Batch, at [][2]int, err error) {
 				b.Out, at = append(b.Out, int32(row+i)), append(at, [2]int{p.seq, q.at + i})
 			}
 		}
-		b.Seqs = append(b.Seqs, batch.Seq{ID: q.id, Row: int32(row), N: int32(p.n), Start: int32(q.at), Length: q.length,
+		b.Seqs = append(b.Seqs, batch.Seq{ID: q.id, Row: int32(row), N: int32(p.n), Start: int32(q.at), State: q.state, Length: q.length,
 			Spans: append([]batch.Span{}, q.kv.Spans()...)})
 		q.at += p.n
 	}
@@ -163,7 +178,10 @@ func (m *machine) sameBits(t *testing.T, n *net, want rows) {
 }
 
 // occupy takes n blocks, so that a run lies elsewhere.
-func (s *table) occupy(n int) error { return s.pool.NewSequence().Grow(n * batch.BlockTokens) }
+func (s *table) occupy(n int) error {
+	s.slot()
+	return s.pool.NewSequence().Grow(n * batch.BlockTokens)
+}
 
 // same runs a batch and compares those rows in bits that want has.
 func (m *machine) same(t *testing.T, s *table, parts []part, want rows, what string) {
@@ -195,7 +213,8 @@ func (m *machine) shared(t *testing.T, n *net) {
 	}
 	fork := func(from, to int) {
 		f, g := s.seats[from], *root
-		g.id, g.kv, g.at = int32(to), f.kv.Fork(), f.at
+		g.id, g.kv, g.at, g.state = int32(to), f.kv.Fork(), f.at, s.slot()
+		s.copies = append(s.copies, batch.StateCopy{From: f.state, To: g.state})
 		g.tokens = append(append([]int32{}, f.tokens[:f.at]...), text(to)[f.at:]...)
 		s.seats[to] = &g
 	}
@@ -216,7 +235,7 @@ func (m *machine) shared(t *testing.T, n *net) {
 	got, at = append(got, more...), append(at, at2...)
 	for _, seq := range []int{0, 5, 6} {
 		own, f := newTable(), s.seats[seq]
-		own.seats[seq] = &seat{f.id, f.length, f.tokens, own.pool.NewSequence(), 0}
+		own.seats[seq] = &seat{f.id, f.length, f.tokens, own.pool.NewSequence(), 0, own.slot()}
 		whole, where, err := own.run(m, t, []part{{seq, f.at, f.at}})
 		if err != nil {
 			t.Fatal(err)

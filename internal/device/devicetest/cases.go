@@ -19,7 +19,7 @@ type testCase struct {
 
 func cases() []testCase {
 	var all []testCase
-	for _, group := range [][]testCase{embedCases, normCases, linearCases, projectionCases, attentionCases, moeCases, chainCases, opCases, rowCases} {
+	for _, group := range [][]testCase{embedCases, normCases, linearCases, projectionCases, attentionCases, moeCases, chainCases, opCases, rowCases, recurrentCases} {
 		all = append(all, group...)
 	}
 	for i := range all {

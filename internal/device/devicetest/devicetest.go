@@ -24,7 +24,7 @@ type Device struct {
 }
 
 // limits are small, so that the suite also runs at their edge.
-var limits = device.Limits{Rows: 96, Seqs: 8, Blocks: 64, Tokens: 160}
+var limits = device.Limits{Rows: 96, Seqs: 8, Blocks: 64, Tokens: 160, States: 8}
 
 // Run holds the device against the reference in all respects.
 func Run(t *testing.T, d Device) {

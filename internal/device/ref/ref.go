@@ -39,16 +39,24 @@ type Machine struct {
 	vectors map[*graph.Weight][]float32
 	state   map[int32]*sequence
 	Threads int
+	// Memory is where operations with a state or with rows of earlier positions
+	// keep them; New gives a map by sequence id.
+	Memory Memory
 }
 
 // New makes a machine for g with the tensors of src.
 func New(g *graph.Graph, src weight.Source) *Machine {
 	return &Machine{Graph: g, src: src, Threads: runtime.NumCPU(), rows: map[*graph.Weight]*weight.Rows{},
-		vectors: map[*graph.Weight][]float32{}, state: map[int32]*sequence{}}
+		vectors: map[*graph.Weight][]float32{}, state: map[int32]*sequence{}, Memory: &ownMemory{g, map[int32]*kept{}}}
 }
 
 // Forget drops what the machine keeps of a sequence.
-func (m *Machine) Forget(seq int32) { delete(m.state, seq) }
+func (m *Machine) Forget(seq int32) {
+	delete(m.state, seq)
+	if own, ok := m.Memory.(*ownMemory); ok {
+		delete(own.seqs, seq)
+	}
+}
 
 // Run evaluates the graph for the rows of b and returns the first output for
 // the rows in b.Out: [len(Out)][width]. Keys and values of earlier calls with
@@ -168,6 +176,12 @@ func (m *Machine) compute(n *graph.Node, in []*Value, b *batch.Batch, out *Value
 		return m.route(n.Attr.(*graph.RouteAttr), in[0], out)
 	case graph.OpExperts:
 		return m.experts(n.Attr.(*graph.ExpertsAttr), in, out)
+	case graph.OpConv1D:
+		return m.conv(n.Attr.(*graph.ConvAttr), in[0], b, out)
+	case graph.OpScan:
+		return m.scan(n, n.Attr.(*graph.ScanAttr), in, b, out)
+	case graph.OpGatedDelta:
+		return m.delta(n, n.Attr.(*graph.DeltaAttr), in, b, out)
 	}
 	return fmt.Errorf("unknown operation %q", n.Op)
 }

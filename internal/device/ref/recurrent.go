@@ -1,0 +1,146 @@
+package ref
+
+import (
+	"math"
+
+	"github.com/inferflow/inferflow/internal/batch"
+	"github.com/inferflow/inferflow/internal/graph"
+)
+
+// conv evaluates graph.ConvAttr.
+func (m *Machine) conv(a *graph.ConvAttr, x *Value, b *batch.Batch, out *Value) error {
+	w, err := m.vector(a.W)
+	if err != nil {
+		return err
+	}
+	bias, err := m.vector(a.B)
+	if err != nil {
+		return err
+	}
+	d, taps := a.W.Shape[0], a.W.Shape[1]
+	for i := range b.Seqs {
+		q := &b.Seqs[i]
+		past, err := m.Memory.State(a.Cache, q)
+		if err != nil {
+			return err
+		}
+		// The last taps−1 inputs, then those of this batch.
+		line := append(make([]float32, 0, (taps-1+int(q.N))*d), past...)
+		for r := q.Row; r < q.Row+q.N; r++ {
+			line = append(line, x.Row(int(r))...)
+		}
+		for t := range int(q.N) {
+			y := out.Row(int(q.Row) + t)
+			for c := range d {
+				sum := 0.0
+				if bias != nil {
+					sum = float64(bias[c])
+				}
+				for j := range taps {
+					sum += float64(w[c*taps+j]) * float64(line[(t+j)*d+c])
+				}
+				y[c] = float32(sum)
+			}
+		}
+		copy(past, line[int(q.N)*d:])
+	}
+	return nil
+}
+
+// scan evaluates graph.ScanAttr, a position after the other.
+func (m *Machine) scan(n *graph.Node, a *graph.ScanAttr, in []*Value, b *batch.Batch, out *Value) error {
+	decay, err := m.vector(a.A)
+	if err != nil {
+		return err
+	}
+	heads, p := n.Shape[0], n.Shape[1]
+	bm := m.Graph.Nodes[n.In[1]].Shape
+	groups, size := bm[0], bm[1]
+	return m.recur(a.Cache, heads, p*size, b, func(h, row int, s []float32) {
+		x, y := in[0].Row(row)[h*p:(h+1)*p], out.Row(row)[h*p:(h+1)*p]
+		g := h / (heads / groups)
+		bg, cg := in[1].Row(row)[g*size:(g+1)*size], in[2].Row(row)[g*size:(g+1)*size]
+		dt := float64(in[3].Row(row)[h])
+		keep := math.Exp(dt * float64(decay[h]))
+		for i := range p {
+			add, sum := dt*float64(x[i]), 0.0
+			si := s[i*size : (i+1)*size]
+			for k := range si {
+				v := keep*float64(si[k]) + add*float64(bg[k])
+				si[k] = float32(v)
+				sum += v * float64(cg[k])
+			}
+			y[i] = float32(sum)
+		}
+	})
+}
+
+// delta evaluates graph.DeltaAttr, a position after the other.
+func (m *Machine) delta(n *graph.Node, a *graph.DeltaAttr, in []*Value, b *batch.Batch, out *Value) error {
+	heads, dv := n.Shape[0], n.Shape[1]
+	qs := m.Graph.Nodes[n.In[0]].Shape
+	keyHeads, dk := qs[0], qs[1]
+	perChannel := len(m.Graph.Nodes[n.In[3]].Shape) == 2
+	return m.recur(a.Cache, heads, dk*dv, b, func(h, row int, s []float32) {
+		kh := h / (heads / keyHeads)
+		if a.Tile {
+			kh = h % keyHeads
+		}
+		q, k := in[0].Row(row)[kh*dk:(kh+1)*dk], in[1].Row(row)[kh*dk:(kh+1)*dk]
+		v, y := in[2].Row(row)[h*dv:(h+1)*dv], out.Row(row)[h*dv:(h+1)*dv]
+		g := func(i int) float64 { return float64(in[3].Row(row)[h]) }
+		if perChannel {
+			g = func(i int) float64 { return float64(in[3].Row(row)[h*dk+i]) }
+		}
+		step(s, q, k, v, y, g, float64(in[4].Row(row)[h]))
+	})
+}
+
+// step is one position of the gated delta rule for one head: s [dk, dv].
+func step(s, q, k, v, y []float32, g func(int) float64, beta float64) {
+	dv := len(v)
+	read := make([]float64, dv) // Sᵀk after the decay
+	for i := range k {
+		keep := math.Exp(g(i))
+		for j := range dv {
+			x := keep * float64(s[i*dv+j])
+			s[i*dv+j] = float32(x)
+			read[j] += float64(k[i]) * x
+		}
+	}
+	out := make([]float64, dv)
+	for i := range k {
+		for j := range dv {
+			x := float64(s[i*dv+j]) + float64(k[i])*beta*(float64(v[j])-read[j])
+			s[i*dv+j] = float32(x)
+			out[j] += float64(q[i]) * x
+		}
+	}
+	for j := range dv {
+		y[j] = float32(out[j])
+	}
+}
+
+// recur walks the positions of every sequence for each head, whose state holds
+// size values.
+func (m *Machine) recur(cache, heads, size int, b *batch.Batch, step func(h, row int, s []float32)) error {
+	for i := range b.Seqs {
+		q := &b.Seqs[i]
+		s, err := m.Memory.State(cache, q)
+		if err != nil {
+			return err
+		}
+		err = m.parallel(heads, func(from, to int) error {
+			for h := from; h < to; h++ {
+				for t := range int(q.N) {
+					step(h, int(q.Row)+t, s[h*size:(h+1)*size])
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}

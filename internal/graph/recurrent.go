@@ -1,0 +1,156 @@
+package graph
+
+import (
+	"fmt"
+	"slices"
+)
+
+// ConvAttr convolves each channel of x [D] over the last K positions of its
+// sequence (Conv1d with groups = D, padded on the left with zeros):
+//
+//	y_t[c] = B[c] + Σ_j W[c, j] · x_{t−K+1+j}[c]
+//
+// W is [D, K], B is [D] or nil. The state is the last K−1 inputs, [K−1, D].
+type ConvAttr struct {
+	Cache int
+	W, B  *Weight
+}
+
+// ScanAttr is the recurrence of Mamba-2 (Dao and Gu 2024, state space
+// duality). In: x [H, P], B and C [G, N], dt [H], which is after softplus and
+// clamp. Head h reads group h·G/H. A is [H], negative.
+//
+//	S_t = e^(dt·A)·S_{t−1} + (dt·x) ⊗ B,   y = S_t·C
+//
+// The state is S, [H, P, N].
+type ScanAttr struct {
+	Cache int
+	A     *Weight
+}
+
+// DeltaAttr is the gated delta rule (Yang, Kautz, Hatamizadeh 2024; with a
+// decay of each channel, Kimi Linear 2025). In: q and k [Hk, dk], v [H, dv],
+// the logarithm of the decay g [H] or [H, dk], beta [H]. Head h reads key head
+// h·Hk/H, or h mod Hk when Tile is set.
+//
+//	S ← e^g·S,   S ← S + k ⊗ beta·(v − Sᵀk),   y = Sᵀq
+//
+// The state is S, [H, dk, dv].
+type DeltaAttr struct {
+	Cache int
+	Tile  bool
+}
+
+// CacheOf is the cache that an operation reads or writes.
+func CacheOf(n *Node) (cache int, ok bool) {
+	switch a := n.Attr.(type) {
+	case *AttentionAttr:
+		return a.Cache, true
+	case *ConvAttr:
+		return a.Cache, true
+	case *ScanAttr:
+		return a.Cache, true
+	case *DeltaAttr:
+		return a.Cache, true
+	}
+	return 0, false
+}
+
+// state checks that a cache keeps an array of a shape for a sequence.
+func state(g *Graph, what string, cache int, shape ...int) error {
+	if err := checkSize(shape); err != nil {
+		return fmt.Errorf("%s: state: %w", what, err)
+	}
+	size := Product(shape)
+	if cache < 0 || cache >= len(g.Caches) || g.Caches[cache].Kind != CacheState || g.Caches[cache].Size != size {
+		return fmt.Errorf("%s: cache %d keeps no state of %d values", what, cache, size)
+	}
+	return nil
+}
+
+func inferConv(g *Graph, a *ConvAttr, x *Node) ([]int, error) {
+	d := x.Width()
+	if len(a.W.Shape) != 2 || a.W.Shape[0] != d || a.W.Shape[1] < 1 {
+		return nil, fmt.Errorf("conv1d: the input %v needs a weight [%d, taps], got %v of %v", x.Shape, d, a.W.Shape, a.W)
+	}
+	if err := expect("conv1d: bias", a.B, d); err != nil {
+		return nil, err
+	}
+	return x.Shape, state(g, "conv1d", a.Cache, a.W.Shape[1]-1, d)
+}
+
+func inferScan(g *Graph, a *ScanAttr, in []*Node) ([]int, error) {
+	x, b, c, dt := in[0].Shape, in[1].Shape, in[2].Shape, in[3].Shape
+	switch {
+	case len(x) != 2 || len(b) != 2 || !slices.Equal(b, c):
+		return nil, fmt.Errorf("ssd_scan: takes x [heads, width] and B, C [groups, state], got %v, %v and %v", x, b, c)
+	case b[0] < 1 || x[0]%b[0] != 0:
+		return nil, fmt.Errorf("ssd_scan: %d groups do not divide %d heads", b[0], x[0])
+	case !slices.Equal(dt, x[:1]):
+		return nil, fmt.Errorf("ssd_scan: dt is one number a head, [%d], got %v", x[0], dt)
+	}
+	if err := expect("ssd_scan: A", a.A, x[0]); err != nil {
+		return nil, err
+	}
+	return x, state(g, "ssd_scan", a.Cache, x[0], x[1], b[1])
+}
+
+func inferDelta(g *Graph, a *DeltaAttr, in []*Node) ([]int, error) {
+	q, k, v, decay, beta := in[0].Shape, in[1].Shape, in[2].Shape, in[3].Shape, in[4].Shape
+	switch {
+	case len(q) != 2 || len(v) != 2 || !slices.Equal(q, k):
+		return nil, fmt.Errorf("gated_delta: takes q, k [key heads, dk] and v [heads, dv], got %v, %v and %v", q, k, v)
+	case q[0] < 1 || v[0]%q[0] != 0:
+		return nil, fmt.Errorf("gated_delta: %d key heads do not divide %d heads", q[0], v[0])
+	case !slices.Equal(decay, v[:1]) && !slices.Equal(decay, []int{v[0], q[1]}):
+		return nil, fmt.Errorf("gated_delta: the decay is [%d] or [%d, %d], got %v", v[0], v[0], q[1], decay)
+	case !slices.Equal(beta, v[:1]):
+		return nil, fmt.Errorf("gated_delta: beta is one number a head, [%d], got %v", v[0], beta)
+	}
+	return v, state(g, "gated_delta", a.Cache, v[0], q[1], v[1])
+}
+
+// keep appends a state of size values a sequence.
+func (b *Builder) keep(size int) (cache int) {
+	b.G.Caches = append(b.G.Caches, Cache{Kind: CacheState, Size: size, Layer: b.Layer})
+	return len(b.G.Caches) - 1
+}
+
+// stateful adds a node and takes the cache back where its inputs do not fit.
+func (b *Builder) stateful(op Op, attr any, cache int, in ...*Node) (*Node, error) {
+	n, err := b.Add(op, attr, nil, in...)
+	if err != nil {
+		b.G.Caches = b.G.Caches[:cache]
+	}
+	return n, err
+}
+
+// Conv1D convolves each channel of x [D] causally with w [D, K]; bias [D] or nil.
+func (b *Builder) Conv1D(x *Node, w, bias *Weight) (*Node, error) {
+	taps := 1
+	if len(w.Shape) == 2 {
+		taps = max(1, w.Shape[1])
+	}
+	at := b.keep(x.Width() * (taps - 1))
+	return b.stateful(OpConv1D, &ConvAttr{Cache: at, W: w, B: bias}, at, x)
+}
+
+// Scan runs the recurrence of ScanAttr.
+func (b *Builder) Scan(x, bm, cm, dt *Node, a *Weight) (*Node, error) {
+	n := 0
+	if len(bm.Shape) == 2 {
+		n = bm.Shape[1]
+	}
+	at := b.keep(x.Width() * n)
+	return b.stateful(OpScan, &ScanAttr{Cache: at, A: a}, at, x, bm, cm, dt)
+}
+
+// GatedDelta runs the recurrence of DeltaAttr.
+func (b *Builder) GatedDelta(q, k, v, g, beta *Node, tile bool) (*Node, error) {
+	dk := 0
+	if len(q.Shape) == 2 {
+		dk = q.Shape[1]
+	}
+	at := b.keep(v.Width() * dk)
+	return b.stateful(OpGatedDelta, &DeltaAttr{Cache: at, Tile: tile}, at, q, k, v, g, beta)
+}
