@@ -61,7 +61,7 @@ func doConv1D(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tup
 }
 
 const docScan = `ssd_scan(x, B, C, dt, A)
-The recurrence of Mamba-2, token by token: S ← exp(dt·A)·S + (dt·x) ⊗ B, then y = S·C; S [H, P, N] starts at zero. Gives [H, P]. Add D·x yourself.
+The selective state space recurrence (Dao and Gu 2024), token by token: S ← exp(dt·A)·S + (dt·x) ⊗ B, then y = S·C; S [H, P, N] starts at zero. Gives [H, P]. Add D·x yourself.
 - x: [H, P].
 - B: [G, N]; head h reads group h·G/H.
 - C: [G, N].

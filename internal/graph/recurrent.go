@@ -16,7 +16,7 @@ type ConvAttr struct {
 	W, B  *Weight
 }
 
-// ScanAttr is the recurrence of Mamba-2 (Dao and Gu 2024, state space
+// ScanAttr is the selective state space recurrence (Dao and Gu 2024, structured state space
 // duality). In: x [H, P], B and C [G, N], dt [H], which is after softplus and
 // clamp. Head h reads group h·G/H. A is [H], negative.
 //
@@ -29,7 +29,7 @@ type ScanAttr struct {
 }
 
 // DeltaAttr is the gated delta rule (Yang, Kautz, Hatamizadeh 2024; with a
-// decay of each channel, Kimi Linear 2025). In: q and k [Hk, dk], v [H, dv],
+// decay of each channel, Kimi Delta Attention, 2025). In: q and k [Hk, dk], v [H, dv],
 // the logarithm of the decay g [H] or [H, dk], beta [H]. Head h reads key head
 // h·Hk/H, or h mod Hk when Tile is set.
 //

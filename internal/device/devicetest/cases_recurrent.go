@@ -33,7 +33,7 @@ func (n *net) conv(x *graph.Node, taps int, bias bool) *graph.Node {
 	return n.must(n.Conv1D(x, n.vector(0, x.Width(), taps), b))
 }
 
-// scan is a Mamba-2 mixer without its norm.
+// scan is a state space mixer without its norm.
 func (n *net) scan(h *graph.Node, heads, p, groups, size, taps int) *graph.Node {
 	inner := heads * p
 	u := n.unary("silu", n.conv(n.linear(h, inner+2*groups*size), taps, true))
