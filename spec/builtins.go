@@ -35,7 +35,8 @@ var vocabulary = []section{
 	}},
 	{"Rows", []word{
 		{"layers", doLayers, docLayers}, {"embed", doEmbed, docEmbed}, {"linear", doLinear, docLinear}, {"tokens", doTokens, docTokens},
-		{"positions", doPositions, docPositions}, {"param", doParam, docParam}, {"const", doConst, docConst},
+		{"positions", doPositions, docPositions}, {"token_types", doTokenTypes, docTokenTypes}, {"pool", doPool, docPool},
+		{"param", doParam, docParam}, {"const", doConst, docConst},
 	}},
 	{"Norms", []word{
 		{"rms_norm", doRMSNorm, docRMSNorm}, {"layer_norm", doLayerNorm, docLayerNorm}, {"l2_norm", doL2Norm, docL2Norm},

@@ -32,6 +32,7 @@ type request struct {
 	Binding, Architecture string
 	Config, Set           map[string]any
 	AllowUnused           bool
+	Output                string
 	Tensors               []storedTensor
 }
 
@@ -66,7 +67,7 @@ func ChildMain(stdin io.Reader, stdout io.Writer) int {
 	if err := dec.Decode(&req); err != nil {
 		return answer(stdout, reply{Error: fmt.Sprintf("spec: child: request: %v", err)})
 	}
-	t, err := trace(req.Name, req.Source, newRequestFiles(&req), Options{Set: req.Set, AllowUnused: req.AllowUnused})
+	t, err := trace(req.Name, req.Source, newRequestFiles(&req), Options{Set: req.Set, AllowUnused: req.AllowUnused, Output: req.Output})
 	if err != nil {
 		return answer(stdout, reply{Error: err.Error()})
 	}

@@ -20,17 +20,27 @@ func doTokens(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tup
 	return &value{t: t, node: t.b.Tokens()}, nil
 }
 
-const docPositions = `positions(offset=0)
+const docPositions = `positions(offset=0, pad=None)
 The token's absolute position in its sequence, as a number. Shape [].
 - offset: is added; embed("wpe", index=positions(2)) is a learned table with two rows in front.
+- pad: the id of a token that takes no place: the position is the number of other tokens before it, plus offset; where the token itself is
+  pad, offset − 1.
 `
 
 func doPositions(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	var offset int
-	if err := starlark.UnpackArgs(name, args, kwargs, "offset?", &offset); err != nil {
+	a := &graph.PositionsAttr{}
+	pad := starlark.Value(starlark.None)
+	if err := starlark.UnpackArgs(name, args, kwargs, "offset?", &a.Offset, "pad?", &pad); err != nil {
 		return nil, err
 	}
-	return t.made(t.b.Add(graph.OpPositions, &graph.PositionsAttr{Offset: offset}, nil))
+	if pad != starlark.None {
+		n, err := starlark.AsInt32(pad)
+		if err != nil {
+			return nil, fmt.Errorf("positions: pad is the id of a token, or None: %w", err)
+		}
+		a.Count, a.Pad = true, n
+	}
+	return t.made(t.b.Add(graph.OpPositions, a, nil))
 }
 
 const docEmbed = `embed(table, index=tokens(), guard=0, tied="")

@@ -44,6 +44,7 @@ type Options struct {
 	FolderSpec  string         // the model folder's own spec.star, used where no shipped one matches
 	Set         map[string]any // configuration values that override files and specification
 	AllowUnused bool           // stored tensors that nothing reads are listed, not refused
+	Output      string         // the graph's only output, by name (OutputEmbedding among them); "": all that the specification gives
 	// Executable is the program for the child process, one that calls
 	// ChildMain; "" is the running one if it is this project's own.
 	Executable string

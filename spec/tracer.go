@@ -148,6 +148,9 @@ func trace(file, source string, files Files, o Options) (*Traced, error) {
 	if err := t.setOutputs(file, out); err != nil {
 		return nil, err
 	}
+	if err := t.choose(o.Output); err != nil {
+		return nil, err
+	}
 	t.checkNumbers()
 	notes, err := t.notes(file)
 	if err != nil {

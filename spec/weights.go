@@ -3,6 +3,7 @@ package spec
 import (
 	"fmt"
 	"slices"
+	"strings"
 
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
@@ -108,15 +109,34 @@ func (t *tracer) lookup(name string) (*weightValue, error) {
 
 // find is lookup without the memory of earlier ones.
 func (t *tracer) find(name string) (*weightValue, error) {
-	if t.names.plain() {
-		return t.open(name, name)
+	names := []string{name}
+	if !t.names.plain() {
+		names = t.names.candidates(name)
 	}
-	for _, c := range t.names.candidates(name) {
+	for _, c := range names {
 		if w, err := t.open(name, c); w != nil || err != nil {
 			return w, err
 		}
 	}
+	for _, c := range names {
+		if w, err := t.open(name, oldName(c)); w != nil || err != nil {
+			return w, err
+		}
+	}
 	return nil, nil
+}
+
+// oldName is how files of TensorFlow's time name the tensors of a layer norm.
+func oldName(name string) string {
+	base, suffix := cutSuffix(name)
+	switch {
+	case suffix == "" || !strings.HasSuffix(base, "LayerNorm"):
+	case suffix == ".weight":
+		return base + ".gamma"
+	default:
+		return base + ".beta"
+	}
+	return name
 }
 
 // open takes the stored tensor for a reference name; nil if it is not there.

@@ -10,6 +10,7 @@ const BlockTokens = 16
 // to step and owned by the caller; devices only read it.
 type Batch struct {
 	Tokens []int32     // token id of each row
+	Types  []int32     // token type of each row; empty: all 0
 	Pos    []int32     // absolute position of each row
 	Seqs   []Seq       // in order of their rows; together they cover all rows
 	Out    []int32     // rows whose logits are wanted, ascending
@@ -22,13 +23,15 @@ type StateCopy struct{ From, To int32 }
 
 // Seq is the part of one sequence in a batch.
 type Seq struct {
-	ID     int32  // identifies the sequence between steps
-	Row    int32  // first row
-	N      int32  // number of rows
-	Start  int32  // absolute position of the first row
-	State  int32  // slot of the recurrent states, −1: the model keeps none; a sequence that starts at 0 begins from zeros
-	Length int32  // number of tokens that choose a length-dependent rotary table (the request's prompt)
-	Spans  []Span // blocks that hold positions 0 … Start+N−1, ascending
+	ID      int32  // identifies the sequence between steps
+	Row     int32  // first row
+	N       int32  // number of rows
+	Start   int32  // absolute position of the first row
+	State   int32  // slot of the recurrent states, −1: the model keeps none; a sequence that starts at 0 begins from zeros
+	Length  int32  // number of tokens that choose a length-dependent rotary table (the request's prompt)
+	Counted int32  // tokens before Start that positions by count count (see Places); 0 where all are in the batch
+	Skip    int32  // first rows that pooling leaves out
+	Spans   []Span // blocks that hold positions 0 … Start+N−1, ascending
 }
 
 // Span says that a block holds the keys and values of N positions from Pos on,
@@ -43,7 +46,24 @@ type Span struct {
 
 // Reset empties the batch and keeps its memory.
 func (b *Batch) Reset() {
-	b.Tokens, b.Pos, b.Seqs, b.Out, b.Copies = b.Tokens[:0], b.Pos[:0], b.Seqs[:0], b.Out[:0], b.Copies[:0]
+	b.Tokens, b.Types, b.Pos, b.Seqs, b.Out, b.Copies = b.Tokens[:0], b.Types[:0], b.Pos[:0], b.Seqs[:0], b.Out[:0], b.Copies[:0]
+}
+
+// Places writes to dst, one number a row, how many tokens of the row's sequence
+// that are not pad stand before it; for a row that is pad itself, −1.
+func (b *Batch) Places(dst []int32, pad int32) {
+	for i := range b.Seqs {
+		q := &b.Seqs[i]
+		n := q.Counted
+		for r := q.Row; r < q.Row+q.N; r++ {
+			if b.Tokens[r] == pad {
+				dst[r] = -1
+				continue
+			}
+			dst[r] = n
+			n++
+		}
+	}
 }
 
 // Rows is the number of rows.

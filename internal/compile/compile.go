@@ -11,7 +11,8 @@ import (
 
 // Options chooses how a graph is compiled.
 type Options struct {
-	NoFusion bool // every node becomes an Op step, to find a wrong pattern
+	NoFusion bool   // every node becomes an Op step, to find a wrong pattern
+	Output   string // the output to compute; "": the first
 }
 
 // Fuse covers the graph with fused steps. Every node that the first output
@@ -20,6 +21,13 @@ type Options struct {
 func Fuse(g *graph.Graph, o Options) (*program.Program, error) {
 	if len(g.Outputs) == 0 {
 		return nil, fmt.Errorf("compile: the specification returns no output")
+	}
+	if o.Output != "" {
+		s, ok := graph.Select(g, o.Output)
+		if !ok {
+			return nil, fmt.Errorf("compile: there is no output %q", o.Output)
+		}
+		g = s
 	}
 	c := &cover{g: splitLinears(g), o: o, need: map[int]bool{}, bufs: map[int]program.Buf{}, rows: map[int]keptRows{}}
 	c.uses = users(c.g)
@@ -99,7 +107,7 @@ func users(g *graph.Graph) [][]int {
 // local says whether a node's row depends on the same row of its inputs alone.
 func local(n *graph.Node) bool {
 	_, keeps := graph.CacheOf(n)
-	return !keeps
+	return !keeps && n.Op != graph.OpPool
 }
 
 // outDomain marks the nodes that only the wanted rows need.
@@ -108,15 +116,19 @@ func outDomain(g *graph.Graph, uses [][]int) []bool {
 	out := strip(g, g.Outputs[0].Node)
 	for i := len(g.Nodes) - 1; i >= 0; i-- {
 		n := g.Nodes[i]
-		if !local(n) || n.Rows == graph.RowsConst || n.Op == graph.OpReshape {
+		if !local(n) && n.Op != graph.OpPool || n.Rows == graph.RowsConst || n.Op == graph.OpReshape {
 			continue
 		}
 		ok := i == out || len(uses[i]) > 0
 		for _, u := range uses[i] {
-			ok = ok && d[u]
+			ok = ok && d[u] && local(g.Nodes[u])
 		}
-		// Tokens and positions are columns of the batch, there for every row.
-		d[i] = ok && n.Op != graph.OpTokens && n.Op != graph.OpPositions && n.Op != graph.OpEmbed && n.Op != graph.OpRope
+		switch n.Op {
+		case graph.OpTokens, graph.OpPositions, graph.OpTypes: // columns of the batch, there for every row
+		case graph.OpEmbed, graph.OpRope:
+		default:
+			d[i] = ok
+		}
 	}
 	return d
 }
@@ -187,6 +199,10 @@ func (c *cover) emit(n *graph.Node) error {
 			}
 		}
 	} else if n.Op == graph.OpAttention && c.attention(n) {
+		return nil
+	}
+	if n.Op == graph.OpPool {
+		c.push(n, program.KindPool, []int{n.ID}, &program.Pool{In: c.want(n.In[0]), Out: c.bufs[n.ID], How: n.Attr.(*graph.PoolAttr).How})
 		return nil
 	}
 	return c.op(n)

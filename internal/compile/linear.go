@@ -20,12 +20,11 @@ func (c *cover) embed(n *graph.Node) bool {
 	}
 	a, index := e.Attr.(*graph.EmbedAttr), c.node(e.In[0])
 	at, byPosition := index.Attr.(*graph.PositionsAttr)
-	if e.Width() != a.Table.Cols() || index.Op != graph.OpTokens && !byPosition {
+	if e.Width() != a.Table.Cols() || index.Op != graph.OpTokens && index.Op != graph.OpTypes && !byPosition {
 		return false
 	}
-	step := &program.Embed{Table: a.Table, Guard: a.Guard, Scale: scale, Out: c.bufs[n.ID], Positions: byPosition}
-	if byPosition {
-		step.Offset = at.Offset
+	step := &program.Embed{Table: a.Table, Guard: a.Guard, Scale: scale, Out: c.bufs[n.ID], At: at, Types: index.Op == graph.OpTypes}
+	if byPosition || step.Types {
 		nodes = append(nodes, index.ID)
 	}
 	c.push(n, program.KindEmbed, nodes, step)
@@ -33,12 +32,12 @@ func (c *cover) embed(n *graph.Node) bool {
 }
 
 // preNorm returns the value that a fused norm reads and the norm, or id itself.
-// The norm may have other users: each opening step computes it again.
+// The norm may open several steps: each computes it again.
 func (c *cover) preNorm(root *graph.Node, id int) (int, *graph.NormAttr, []int) {
 	n := c.node(id)
 	a, ok := n.Attr.(*graph.NormAttr)
-	if n.Op != graph.OpNorm || !ok || !wholeRow(c.g, n, a) {
-		return n.ID, nil, nil
+	if n.Op != graph.OpNorm || !ok || !wholeRow(c.g, n, a) || c.need[n.ID] && c.domain[n.ID] == c.domain[root.ID] {
+		return n.ID, nil, nil // a value that is made in any case is read
 	}
 	return c.strip(n.In[0]), a, []int{n.ID}
 }

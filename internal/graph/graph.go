@@ -74,6 +74,7 @@ type Op string
 const (
 	OpTokens    Op = "tokens"    // the batch's token ids; no inputs; shape []
 	OpPositions Op = "positions" // absolute positions as float32; *PositionsAttr; shape []
+	OpTypes     Op = "types"     // token types of the batch (segment A or B), 0 where there are none; shape []
 	OpParam     Op = "param"     // a stored tensor as a value, RowsConst; *ParamAttr
 	OpConst     Op = "const"     // numbers of the spec, RowsConst; *ConstAttr
 	OpEmbed     Op = "embed"     // row of a table by token id (or by a given index); *EmbedAttr
@@ -93,6 +94,7 @@ const (
 	OpAttention Op = "attention" // q [H,dk], k [K,dk], v [K,dv] → [H,dv]; *AttentionAttr
 	OpRoute     Op = "route"     // router scores [E] → k expert ids and weights; *RouteAttr
 	OpExperts   Op = "experts"   // x [h], route → [h]; *ExpertsAttr
+	OpPool      Op = "pool"      // each row: a summary of all rows of its sequence; *PoolAttr
 
 	// With a state of the sequence; see recurrent.go.
 	OpConv1D     Op = "conv1d"      // causal convolution of each channel; *ConvAttr
@@ -106,8 +108,14 @@ type EmbedAttr struct {
 	Guard int
 }
 
-// PositionsAttr: the row's absolute position plus Offset.
-type PositionsAttr struct{ Offset int }
+// PositionsAttr: the row's absolute position plus Offset. With Count it is the
+// number of tokens before it that are not Pad, plus Offset; for a row whose
+// token is Pad, Offset − 1.
+type PositionsAttr struct {
+	Offset int
+	Count  bool
+	Pad    int
+}
 
 // ParamAttr is a stored tensor used as a value; it is decoded to float32.
 type ParamAttr struct{ W *Weight }

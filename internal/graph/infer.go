@@ -52,6 +52,8 @@ func infer(g *Graph, op Op, attr any, want []int, in []*Node) (shape []int, rows
 	case *DeltaAttr:
 		rows = RowsToken
 		shape, err = inferDelta(g, a, in)
+	case *PoolAttr:
+		shape, err = inferPool(a, in[0])
 	case *ParamAttr:
 		rows = RowsConst
 		shape = slices.Clone(a.W.Shape)
@@ -65,7 +67,7 @@ func infer(g *Graph, op Op, attr any, want []int, in []*Node) (shape []int, rows
 }
 
 var arity = map[Op]int{
-	OpTokens: 0, OpPositions: 0, OpParam: 0, OpConst: 0, OpEmbed: 1, OpLinear: 1, OpNorm: 1, OpUnary: 1, OpBinary: 2, OpWhere: 3,
+	OpTokens: 0, OpPositions: 0, OpTypes: 0, OpPool: 1, OpParam: 0, OpConst: 0, OpEmbed: 1, OpLinear: 1, OpNorm: 1, OpUnary: 1, OpBinary: 2, OpWhere: 3,
 	OpReduce: 1, OpSoftmax: 1, OpReshape: 1, OpTranspose: 1, OpSlice: 1, OpConcat: -1, OpGather: 2, OpRope: 1, OpAttention: -1,
 	OpRoute: 1, OpExperts: 2, OpConv1D: 1, OpScan: 4, OpGatedDelta: 5,
 }
@@ -136,7 +138,7 @@ func inferSimple(op Op, attr any, want []int, in []*Node, rows Rows) ([]int, Row
 // inferPlain handles the operations without attributes.
 func inferPlain(op Op, want []int, in []*Node, rows Rows) ([]int, Rows, error) {
 	switch op {
-	case OpTokens:
+	case OpTokens, OpTypes:
 		return []int{}, RowsToken, nil
 	case OpSoftmax:
 		if len(in[0].Shape) == 0 {

@@ -9,7 +9,7 @@ import (
 func checkAttr(op Op, attr any) error {
 	ok := false
 	switch op {
-	case OpTokens, OpWhere, OpSoftmax, OpReshape, OpGather:
+	case OpTokens, OpTypes, OpWhere, OpSoftmax, OpReshape, OpGather:
 		ok = attr == nil
 	case OpEmbed:
 		a, is := attr.(*EmbedAttr)
@@ -50,6 +50,7 @@ var newAttr = map[Op]func() any{
 	OpRope: func() any { return &RopeAttr{} }, OpAttention: func() any { return &AttentionAttr{} },
 	OpRoute: func() any { return &RouteAttr{} }, OpExperts: func() any { return &ExpertsAttr{} },
 	OpConv1D: func() any { return &ConvAttr{} }, OpScan: func() any { return &ScanAttr{} }, OpGatedDelta: func() any { return &DeltaAttr{} },
+	OpPool: func() any { return &PoolAttr{} },
 }
 
 // expect compares the shape of a weight; a nil weight passes.

@@ -30,6 +30,9 @@ func (s *Step) Visit(f func(b *Buf, write bool)) {
 	case *Rows:
 		read(&x.In)
 		f(&x.Out, true)
+	case *Pool:
+		read(&x.In)
+		f(&x.Out, true)
 	case *Elementwise:
 		for i := range x.Code {
 			if x.Code[i].Op == "load" {

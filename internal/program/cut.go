@@ -113,6 +113,9 @@ func copySteps(steps []Step) []Step {
 		case *Rows:
 			c := *x
 			out[i].Body = &c
+		case *Pool:
+			c := *x
+			out[i].Body = &c
 		case *Elementwise:
 			c := *x
 			c.Code = append([]Instr{}, x.Code...)

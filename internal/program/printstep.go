@@ -72,8 +72,13 @@ func (q *printer) step(s *Step) string {
 	switch x := s.Body.(type) {
 	case *Embed:
 		by := "token"
-		if x.Positions {
-			by = fmt.Sprintf("position + %d", x.Offset)
+		switch {
+		case x.Types:
+			by = "type"
+		case x.At != nil && x.At.Count:
+			by = fmt.Sprintf("count of tokens but %d, + %d", x.At.Pad, x.At.Offset)
+		case x.At != nil:
+			by = fmt.Sprintf("position + %d", x.At.Offset)
 		}
 		fmt.Fprintf(&b, "%s = %s by %s%s", q.buf(x.Out), q.weight(x.Table), by, times(x.Scale))
 		if x.Guard > 0 {
@@ -89,6 +94,8 @@ func (q *printer) step(s *Step) string {
 		b.WriteString(q.attention(x))
 	case *MoE:
 		b.WriteString(q.moe(x))
+	case *Pool:
+		fmt.Fprintf(&b, "%s = %s over the sequence of %s", q.buf(x.Out), x.How, q.buf(x.In))
 	case *Rows:
 		fmt.Fprintf(&b, "%s = wanted rows of %s", q.buf(x.Out), q.buf(x.In))
 	case *Elementwise:

@@ -46,6 +46,7 @@ const (
 	KindMoE         Kind = "MoE"
 	KindRows        Kind = "Rows"
 	KindElementwise Kind = "Elementwise"
+	KindPool        Kind = "Pool"
 	KindOp          Kind = "Op"
 )
 
@@ -58,15 +59,15 @@ type Step struct {
 	Body  any
 }
 
-// Embed writes Scale × the table's row of each token, or of each position plus
-// Offset.
+// Embed writes Scale × the table's row of each token, of each token's type
+// (Types), or of each position (At).
 type Embed struct {
-	Table     *graph.Weight
-	Guard     int
-	Scale     float64
-	Positions bool
-	Offset    int
-	Out       Buf
+	Table *graph.Weight
+	Guard int
+	Scale float64
+	At    *graph.PositionsAttr
+	Types bool
+	Out   Buf
 }
 
 // Norm writes the normalised In, times Scale, plus Residual if there is one.
@@ -143,6 +144,13 @@ type MoE struct {
 
 // Rows keeps the wanted rows of In.
 type Rows struct{ In, Out Buf }
+
+// Pool writes for each row of Out the summary of its sequence's rows of In; How
+// is a name of graph.PoolFuncs.
+type Pool struct {
+	In, Out Buf
+	How     string
+}
 
 // Instr is one elementwise operation on registers of a tile: Dst = F(A, B).
 type Instr struct {

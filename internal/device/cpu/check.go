@@ -16,6 +16,8 @@ func (s *Stage) check(b *batch.Batch, in [][]float32) error {
 		return fmt.Errorf("cpu: batch of %d rows and %d sequences; the stage holds %d and %d", rows, len(b.Seqs), s.o.Limits.Rows, s.o.Limits.Seqs)
 	case len(b.Pos) != rows:
 		return fmt.Errorf("cpu: %d positions for %d rows", len(b.Pos), rows)
+	case len(b.Types) != 0 && len(b.Types) != rows:
+		return fmt.Errorf("cpu: %d token types for %d rows", len(b.Types), rows)
 	case len(in) != len(s.p.In):
 		return fmt.Errorf("cpu: %d values received, the stage expects %d", len(in), len(s.p.In))
 	}
@@ -50,6 +52,9 @@ func (s *Stage) checkSeqs(b *batch.Batch) error {
 		n, start := int(q.N), int(q.Start)
 		if int(q.Row) != row || n < 1 || n > b.Rows()-row || start < 0 {
 			return fmt.Errorf("cpu: sequence %d has %d rows from %d on at position %d; row %d of %d is next", q.ID, n, q.Row, start, row, b.Rows())
+		}
+		if q.Skip < 0 || q.Skip >= q.N {
+			return fmt.Errorf("cpu: sequence %d: pooling leaves out %d of its %d rows", q.ID, q.Skip, n)
 		}
 		if n > s.o.Limits.Tokens-start {
 			return fmt.Errorf("cpu: sequence %d ends at position %d; the stage holds %d of one sequence", q.ID, start+n-1, s.o.Limits.Tokens)

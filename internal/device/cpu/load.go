@@ -80,6 +80,8 @@ func (l *loader) lower(st *program.Step) (executor, error) {
 	case *program.Rows:
 		l.counters++
 		return &rowsExec{x}, nil
+	case *program.Pool:
+		return l.pool(x)
 	case *program.Elementwise:
 		return l.elementwise(x)
 	case *program.OpStep:

@@ -28,23 +28,25 @@ type rowFunc interface {
 
 // embed reads rows of the table in the file's own type.
 type embed struct {
-	step  *program.Embed
-	table *weight.Rows
+	step   *program.Embed
+	table  *weight.Rows
+	places *places // positions by count
 }
 
 func (l *loader) embed(x *program.Embed) (executor, error) {
 	t, err := weight.Resolve(l.src, x.Table)
 	l.counters++
-	return &embed{x, t}, err
+	e := &embed{step: x, table: t}
+	if x.At != nil && x.At.Count {
+		e.places = l.s.placesOf(x.At.Pad)
+	}
+	return e, err
 }
 
 func (e *embed) run(s *Stage, w *worker) { s.byRows(w, s.rows, e) }
 
 func (e *embed) row(s *Stage, w *worker, r int) {
-	id, what := int(s.b.Tokens[r]), "token id"
-	if e.step.Positions {
-		id, what = int(s.b.Pos[r])+e.step.Offset, "position"
-	}
+	id, what := e.index(s, r)
 	if e.step.Guard > 0 && id >= e.step.Guard {
 		id = 0
 	}
@@ -60,6 +62,39 @@ func (e *embed) row(s *Stage, w *worker, r int) {
 	if e.step.Scale != 1 {
 		vec.Scale(y, y, float32(e.step.Scale))
 	}
+}
+
+// index is the row of the table that row r of the batch reads, and what it is.
+func (e *embed) index(s *Stage, r int) (id int, what string) {
+	switch at := e.step.At; {
+	case e.step.Types && len(s.b.Types) == 0:
+		return 0, "token type"
+	case e.step.Types:
+		return int(s.b.Types[r]), "token type"
+	case at == nil:
+		return int(s.b.Tokens[r]), "token id"
+	case at.Count:
+		return int(e.places.at[r]) + at.Offset, "position"
+	default:
+		return int(s.b.Pos[r]) + at.Offset, "position"
+	}
+}
+
+// places is the batch's positions by count for one pad token.
+type places struct {
+	pad int32
+	at  []int32
+}
+
+// placesOf finds or makes the column of a pad token.
+func (s *Stage) placesOf(pad int) *places {
+	for _, p := range s.places {
+		if p.pad == int32(pad) {
+			return p
+		}
+	}
+	s.places = append(s.places, &places{int32(pad), make([]int32, s.o.Limits.Rows)})
+	return s.places[len(s.places)-1]
 }
 
 // normExec runs a program.Norm.

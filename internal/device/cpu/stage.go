@@ -56,6 +56,7 @@ type Stage struct {
 	rows     int // rows of the batch
 	outs     int // wanted rows
 	place    placement
+	places   []*places
 	routes   map[program.Buf][]int32 // expert ids of routes that ran as Op steps
 	counters []sys.Counter
 	out      [][]float32
@@ -132,6 +133,9 @@ func (s *Stage) Run(b *batch.Batch, in [][]float32) ([][]float32, error) {
 	}
 	if err := s.place.set(s, b); err != nil {
 		return nil, err
+	}
+	for _, p := range s.places {
+		b.Places(p.at, p.pad)
 	}
 	for i := range s.counters {
 		s.counters[i].Reset()

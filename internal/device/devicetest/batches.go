@@ -8,6 +8,7 @@ import (
 	"github.com/inferflow/inferflow/internal/batch"
 	"github.com/inferflow/inferflow/internal/compile"
 	"github.com/inferflow/inferflow/internal/device/ref"
+	"github.com/inferflow/inferflow/internal/graph"
 	"github.com/inferflow/inferflow/internal/kv"
 	"github.com/inferflow/inferflow/internal/program"
 )
@@ -30,9 +31,12 @@ var mixed = [][]part{
 }
 
 // atOnce is a single batch, for what must not be chunked.
-var atOnce = [][]part{{{0, 18, 18}, {1, 5, 5}, {2, 33, 33}}}
+var atOnce = [][]part{{{0, 18, 18}, {1, 5, 1}, {2, 33, 4}}}
 
 const sequences = 4
+
+// padToken is what positions by count pass over; every text has some.
+const padToken = 7
 
 // text is the tokens of a sequence, the same in every run.
 func text(seq int) []int32 {
@@ -94,14 +98,20 @@ func (s *table) batch(parts []part) (b *batch.Batch, at [][2]int, err error) {
 		if err := q.kv.Grow(p.n); err != nil {
 			return nil, nil, err
 		}
-		row := b.Rows()
+		row, counted := b.Rows(), int32(0)
+		for _, id := range q.tokens[:q.at] {
+			if id != padToken {
+				counted++
+			}
+		}
 		for i := 0; i < p.n; i++ {
 			b.Tokens, b.Pos = append(b.Tokens, q.tokens[q.at+i]), append(b.Pos, int32(q.at+i))
+			b.Types = append(b.Types, int32((q.at+i)/5%2))
 			if i >= p.n-p.out {
 				b.Out, at = append(b.Out, int32(row+i)), append(at, [2]int{p.seq, q.at + i})
 			}
 		}
-		b.Seqs = append(b.Seqs, batch.Seq{ID: q.id, Row: int32(row), N: int32(p.n), Start: int32(q.at), State: q.state, Length: q.length,
+		b.Seqs = append(b.Seqs, batch.Seq{ID: q.id, Row: int32(row), N: int32(p.n), Start: int32(q.at), State: q.state, Length: q.length, Counted: counted,
 			Spans: append([]batch.Span{}, q.kv.Spans()...)})
 		q.at += p.n
 	}
@@ -116,10 +126,8 @@ type rows map[[2]int][]float32
 func (m *machine) agree(t *testing.T, n *net, tol float64) rows {
 	t.Helper()
 	steps := mixed
-	for _, x := range n.G.Nodes {
-		if bidirectional(x) {
-			steps = atOnce
-		}
+	if graph.Whole(n.G) {
+		steps = atOnce
 	}
 	s, out := newTable(), rows{}
 	for i, parts := range steps {
@@ -157,6 +165,12 @@ func (n *net) reference(t *testing.T, i int, b *batch.Batch) [][]float32 {
 // sameBits runs each sequence alone, whole, in chunks of 7 and token by token.
 func (m *machine) sameBits(t *testing.T, n *net, want rows) {
 	t.Helper()
+	m.alone(t, want, 0, 7, 1)
+}
+
+// alone runs each sequence in chunks of those lengths, 0 for all at once.
+func (m *machine) alone(t *testing.T, want rows, chunks ...int) {
+	t.Helper()
 	for seq := range sequences {
 		total := 0
 		for at := range want {
@@ -164,7 +178,13 @@ func (m *machine) sameBits(t *testing.T, n *net, want rows) {
 				total = max(total, at[1]+1)
 			}
 		}
-		for _, chunk := range []int{total, 7, 1} {
+		if total == 0 {
+			continue
+		}
+		for _, chunk := range chunks {
+			if chunk == 0 {
+				chunk = total
+			}
 			s := newTable()
 			if err := s.occupy(chunk % 5); err != nil {
 				t.Fatal(err)

@@ -13,24 +13,18 @@ type testCase struct {
 	seed  uint64
 	tol   float64        // 0: 1e-5
 	has   []program.Kind // steps that the program must hold
-	whole bool           // may not be chunked
 	build func(n *net) *graph.Node
 }
 
 func cases() []testCase {
 	var all []testCase
-	for _, group := range [][]testCase{embedCases, normCases, linearCases, projectionCases, attentionCases, moeCases, chainCases, opCases, rowCases, recurrentCases} {
+	for _, group := range [][]testCase{embedCases, normCases, linearCases, projectionCases, attentionCases, moeCases, chainCases, opCases, rowCases, recurrentCases, poolCases, columnCases} {
 		all = append(all, group...)
 	}
 	for i := range all {
 		all[i].seed = uint64(i)
 	}
 	return all
-}
-
-func bidirectional(x *graph.Node) bool {
-	a, ok := x.Attr.(*graph.AttentionAttr)
-	return ok && a.Mask == graph.MaskFull
 }
 
 var embedCases = []testCase{

@@ -139,10 +139,10 @@ var attentionCases = []testCase{
 	attentionCase("everything", heads{q: 6, kv: 2, dim: 16, value: 8}, func(n *net) graph.AttentionAttr {
 		return graph.AttentionAttr{Slopes: []float64{0.5, 0.4, 0.3, 0.2, 0.1, 0}, Sinks: n.vector(0, 6), Softcap: 2, Scale: 0.7, Window: 19, Tile: true}
 	}),
-	whole(attentionCase("both sides", heads{q: 4, kv: 2, dim: 16}, func(*net) graph.AttentionAttr { return graph.AttentionAttr{Mask: graph.MaskFull} })),
-	whole(attentionCase("both sides, window", heads{q: 4, kv: 2, dim: 16}, func(*net) graph.AttentionAttr {
+	attentionCase("both sides", heads{q: 4, kv: 2, dim: 16}, func(*net) graph.AttentionAttr { return graph.AttentionAttr{Mask: graph.MaskFull} }),
+	attentionCase("both sides, window", heads{q: 4, kv: 2, dim: 16}, func(*net) graph.AttentionAttr {
 		return graph.AttentionAttr{Mask: graph.MaskFull, Window: 6}
-	})),
+	}),
 	{name: "attention/windows by layer", has: fusedQKV, build: func(n *net) *graph.Node {
 		x := n.embed()
 		for n.Layer = 0; n.Layer < 4; n.Layer++ {
@@ -185,9 +185,4 @@ var attentionCases = []testCase{
 		a := n.must(n.Attention(q, k, v, graph.AttentionAttr{Scale: 0.25, Mask: graph.MaskCausal}))
 		return n.head(n.add(x, n.linear(n.binary("mul", n.reshape(a, 64), n.unary("sigmoid", n.linear(in, 64))), width)))
 	}},
-}
-
-func whole(c testCase) testCase {
-	c.whole = true
-	return c
 }

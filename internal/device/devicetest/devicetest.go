@@ -13,6 +13,7 @@ import (
 	"github.com/inferflow/inferflow/internal/batch"
 	"github.com/inferflow/inferflow/internal/compile"
 	"github.com/inferflow/inferflow/internal/device"
+	"github.com/inferflow/inferflow/internal/graph"
 	"github.com/inferflow/inferflow/internal/program"
 	"github.com/inferflow/inferflow/internal/weight"
 )
@@ -50,8 +51,10 @@ func (d Device) testCase(t *testing.T, c testCase) {
 	fused := d.open(t, n, compile.Options{})
 	fused.has(t, c.has)
 	want := fused.agree(t, n, tol)
-	if c.whole {
-		return // rows that see later ones: not to be chunked
+	if graph.Whole(n.G) { // rows that see later ones: not to be chunked
+		fused.alone(t, want, 0)
+		d.open(t, n, compile.Options{NoFusion: true}).agree(t, n, tol)
+		return
 	}
 	fused.sameBits(t, n, want)
 	fused.shared(t, n)

@@ -76,9 +76,12 @@ func (m *Machine) Run(b *batch.Batch) ([][]float32, error) {
 
 // Trace evaluates the graph and calls visit, if not nil, with each node's value.
 func (m *Machine) Trace(b *batch.Batch, visit func(*graph.Node, *Value)) ([]*Value, error) {
-	last := m.lastUse()
+	last, live := m.lastUse(), m.Graph.Live()
 	vals := make([]*Value, len(m.Graph.Nodes))
 	for i, n := range m.Graph.Nodes {
+		if !live[i] && visit == nil {
+			continue
+		}
 		in := make([]*Value, len(n.In))
 		for k, id := range n.In {
 			in[k] = vals[id]
@@ -130,10 +133,12 @@ func (m *Machine) Eval(n *graph.Node, in []*Value, b *batch.Batch) (*Value, erro
 		for i, t := range b.Tokens {
 			out.Data[i] = float32(t)
 		}
-	case graph.OpPositions:
-		for i, p := range b.Pos {
-			out.Data[i] = float32(int(p) + n.Attr.(*graph.PositionsAttr).Offset)
+	case graph.OpTypes:
+		for i, t := range b.Types {
+			out.Data[i] = float32(t)
 		}
+	case graph.OpPositions:
+		positions(n.Attr.(*graph.PositionsAttr), b, out.Data)
 	case graph.OpReshape:
 		out.Data = in[0].Data
 		out.Rows = in[0].Rows
@@ -174,6 +179,8 @@ func (m *Machine) compute(n *graph.Node, in []*Value, b *batch.Batch, out *Value
 		return m.attention(n, in, b, out)
 	case graph.OpRoute:
 		return m.route(n.Attr.(*graph.RouteAttr), in[0], out)
+	case graph.OpPool:
+		return pool(n.Attr.(*graph.PoolAttr).How, in[0], b, out)
 	case graph.OpExperts:
 		return m.experts(n.Attr.(*graph.ExpertsAttr), in, out)
 	case graph.OpConv1D:

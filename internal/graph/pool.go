@@ -1,0 +1,65 @@
+package graph
+
+import "fmt"
+
+// PoolAttr says how the rows of a sequence become one: How is a name of PoolFuncs.
+type PoolAttr struct{ How string }
+
+// PoolFuncs are the ways to summarise the rows x₁ … xₙ of a sequence.
+var PoolFuncs = map[string]string{
+	"cls": "x₁", "last": "xₙ", "mean": "Σx / n", "max": "the largest of each component", "mean_sqrt": "Σx / √n", "weighted": "Σ t·xₜ / Σ t",
+}
+
+func inferPool(a *PoolAttr, x *Node) ([]int, error) {
+	if _, ok := PoolFuncs[a.How]; !ok {
+		return nil, fmt.Errorf("pool: no way %q; there are cls, last, mean, max, mean_sqrt, weighted", a.How)
+	}
+	if x.Rows == RowsConst {
+		return nil, fmt.Errorf("pool: the value is the same for all tokens")
+	}
+	return x.Shape, nil
+}
+
+// Whole says that a sequence cannot be computed in parts: some row that an
+// output needs sees later rows (attention with the full mask, pooling).
+func Whole(g *Graph) bool {
+	live := g.Live()
+	for i, n := range g.Nodes {
+		if !live[i] {
+			continue
+		}
+		if a, ok := n.Attr.(*AttentionAttr); ok && a.Mask == MaskFull || n.Op == OpPool {
+			return true
+		}
+	}
+	return false
+}
+
+// Live marks the nodes that some output depends on.
+func (g *Graph) Live() []bool {
+	live := make([]bool, len(g.Nodes))
+	for _, o := range g.Outputs {
+		live[o.Node] = true
+	}
+	for i := len(g.Nodes) - 1; i >= 0; i-- {
+		if live[i] {
+			for _, in := range g.Nodes[i].In {
+				live[in] = true
+			}
+		}
+	}
+	return live
+}
+
+// Select is the graph with the output of that name alone; the nodes are shared
+// and keep their ids. ok is false where there is no such output.
+func Select(g *Graph, name string) (s *Graph, ok bool) {
+	for _, o := range g.Outputs {
+		if o.Name == name {
+			c := *g
+			c.Outputs = []Output{o}
+			return &c, true
+		}
+	}
+	return nil, false
+}
