@@ -209,6 +209,7 @@ func (t *tracer) finish() (*Traced, error) {
 	if r.MaxPositions, err = t.config.maxPositions(); err != nil {
 		return nil, fmt.Errorf("spec: %w: %w", ErrTrace, err)
 	}
+	r.MaxPositions = tablePositions(r.Graph, r.MaxPositions)
 	r.Unread = t.config.unread()
 	sort.Strings(r.Ignored)
 	sort.Strings(r.Unused)
@@ -223,6 +224,24 @@ func (t *tracer) finish() (*Traced, error) {
 		return nil, fmt.Errorf("spec: %w: %w", ErrTrace, err)
 	}
 	return r, nil
+}
+
+// tablePositions lowers a number of positions (0: unknown) to what the tables
+// that are read by position hold.
+func tablePositions(g *graph.Graph, most int) int {
+	for _, n := range g.Nodes {
+		if n.Op != graph.OpEmbed {
+			continue
+		}
+		at, ok := g.Nodes[n.In[0]].Attr.(*graph.PositionsAttr)
+		if !ok {
+			continue
+		}
+		if rows := n.Attr.(*graph.EmbedAttr).Table.Shape[0] - at.Offset; rows > 0 && (most == 0 || rows < most) {
+			most = rows
+		}
+	}
+	return most
 }
 
 // fail turns an error of the interpreter into one that names the line.

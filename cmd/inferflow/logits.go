@@ -110,6 +110,9 @@ func fastLogits(m *model.Model, ids []int32, chunk int, row func([]float32)) err
 	if chunk <= 0 {
 		chunk = m.Limits.Rows
 	}
+	if m.Whole() && chunk < len(ids) {
+		return usagef("this model sees the whole text at once: it cannot be computed in chunks of %d tokens", chunk)
+	}
 	if len(ids) > m.Limits.Tokens {
 		return fmt.Errorf("%d tokens do not fit the context of %d; raise it with --context", len(ids), m.Limits.Tokens)
 	}

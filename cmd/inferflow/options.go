@@ -29,7 +29,7 @@ type modelFlags struct {
 
 func (f *modelFlags) add(fs *pflag.FlagSet) {
 	fs.IntVarP(&f.threads, "threads", "t", 0, "threads (default: all usable cores)")
-	fs.StringVar(&f.kv, "kv", "f16", "type of stored keys and values: f16, bf16 or f32")
+	fs.StringVar(&f.kv, "kv", "", "type of stored keys and values: f16, bf16 or f32 (default: f16; f32 where a text is computed as a whole)")
 	fs.StringVar(&f.kvValues, "kv-values", "", "type of stored values where it differs from --kv")
 	fs.IntVar(&f.context, "context", 0, "tokens of one sequence at most (default: the model's own, at most 8192)")
 	fs.StringVar(&f.memory, "kv-memory", "", "memory for keys and values, such as 2G or 800M (default: four contexts, at most half of what is free)")

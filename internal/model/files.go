@@ -22,17 +22,21 @@ const maxJSON = 256 << 20
 // files is an opened model as a specification sees it.
 type files struct {
 	format.File
-	dir    string // folder of a Hugging Face model, "" for GGUF
+	dir    string                 // folder of a Hugging Face model, "" for GGUF
+	top    string                 // folder with modules.json where it is another than dir, else ""
+	extra  []format.File          // further files of tensors, and
+	named  map[string]tensor.View // what they hold
 	meta   *gguf.Meta
 	config map[string]any
 }
 
 func openFiles(path string) (*files, error) {
+	path, top := transformerOf(path)
 	f, err := format.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	m := &files{File: f}
+	m := &files{File: f, top: top}
 	if g, ok := f.(*gguf.File); ok {
 		m.meta, m.config = &g.Meta, configOf(&g.Meta)
 		return m, nil
@@ -103,11 +107,28 @@ func (f *files) TensorNames() []string {
 	for _, t := range f.Tensors() {
 		names = append(names, t.Name)
 	}
+	for name := range f.named {
+		names = append(names, name)
+	}
 	return names
 }
 
 // Tensor implements spec.Files and weight.Source.
-func (f *files) Tensor(name string) (tensor.View, bool) { return f.File.Tensor(name) }
+func (f *files) Tensor(name string) (tensor.View, bool) {
+	if v, ok := f.named[name]; ok {
+		return v, true
+	}
+	return f.File.Tensor(name)
+}
+
+// Close closes all files.
+func (f *files) Close() error {
+	err := f.File.Close()
+	for _, x := range f.extra {
+		err = errors.Join(err, x.Close())
+	}
+	return err
+}
 
 // optional reads a JSON object of the folder; a missing file gives nil.
 func (f *files) optional(name string) ([]byte, error) {

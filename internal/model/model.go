@@ -28,7 +28,7 @@ import (
 type Options struct {
 	Spec        spec.Options
 	Threads     int          // 0: all usable cores
-	Keys        string       // "f16" (default), "f32", "bf16"
+	Keys        string       // "f16", "f32", "bf16"; "": f32 where sequences are whole, else f16
 	Values      string       // as Keys
 	Context     int          // tokens of one sequence at most; 0: see Load
 	KVMemory    int64        // bytes of keys and values; 0: see Load
@@ -38,6 +38,7 @@ type Options struct {
 	Profile     bool         // measure each step
 	Unfused     bool         // every node as an Op step
 	NoTokenizer bool         // do not read the tokenizer: ids only
+	Output      string       // the output that is computed: "logits", spec.OutputEmbedding, "scores", …; "": the first
 	Notice      func(string) // told, once each, what a user should know; nil: dropped
 }
 
@@ -52,7 +53,8 @@ type Model struct {
 	TokenizerErr error
 	Template     string // source of the chat template, "" if there is none
 	Generation   Generation
-	MaxContext   int // positions the model was made for, 0 if unknown
+	Sentence     Sentence // what the folder says of embeddings
+	MaxContext   int      // positions the model was made for, 0 if unknown
 	Limits       device.Limits
 	KVBytes      int64 // bytes of the key/value pool
 	StateBytes   int64 // bytes of the recurrent states of Limits.States sequences
@@ -92,6 +94,10 @@ func nameOf(path string) string {
 
 func (m *Model) open() error {
 	so := m.o.Spec
+	so.Output = m.o.Output
+	if err := m.sentence(); err != nil {
+		return err
+	}
 	if so.FolderSpec == "" && m.files.dir != "" {
 		if own := filepath.Join(m.files.dir, "spec.star"); exists(own) {
 			so.FolderSpec = own
@@ -155,11 +161,15 @@ func (m *Model) Tensor(name string) (tensor.View, bool) { return m.files.Tensor(
 
 // KVTypes are the types of stored keys and values; they need no Load.
 func (m *Model) KVTypes() (keys, values attn.Elem, err error) {
-	if keys, err = elem(m.o.Keys); err == nil {
-		values, err = elem(m.o.Values)
+	if keys, err = m.elem(m.o.Keys); err == nil {
+		values, err = m.elem(m.o.Values)
 	}
 	return keys, values, err
 }
+
+// Whole says that the model takes each sequence as a whole, in one batch: rows
+// see later ones, or are pooled.
+func (m *Model) Whole() bool { return graph.Whole(m.Traced.Graph) }
 
 // BlockSize is the bytes of one key/value block of batch.BlockTokens
 // positions; unlike BlockBytes it is known before Load.
@@ -213,11 +223,7 @@ func (m *Model) Load() error {
 	if runtime.GOMAXPROCS(0) < threads+2 {
 		runtime.GOMAXPROCS(threads + 2)
 	}
-	keys, err := elem(m.o.Keys)
-	if err != nil {
-		return err
-	}
-	values, err := elem(m.o.Values)
+	keys, values, err := m.KVTypes()
 	if err != nil {
 		return err
 	}
@@ -243,9 +249,16 @@ func (m *Model) Load() error {
 	return nil
 }
 
-func elem(name string) (attn.Elem, error) {
+// elem is a stored type by name. Where keys and values live for one batch only,
+// exact ones cost nothing.
+func (m *Model) elem(name string) (attn.Elem, error) {
+	if name == "" {
+		if name = "f16"; m.Whole() {
+			name = "f32"
+		}
+	}
 	switch name {
-	case "", "f16":
+	case "f16":
 		return attn.F16, nil
 	case "f32":
 		return attn.F32, nil

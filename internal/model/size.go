@@ -42,6 +42,9 @@ func (m *Model) size(keys, values attn.Elem) error {
 	if m.MaxContext > 0 && l.Tokens > m.MaxContext {
 		m.notice(fmt.Sprintf("a context of %d tokens was asked for; the model was made for %d", l.Tokens, m.MaxContext))
 	}
+	if m.Whole() && o.Rows <= 0 {
+		l.Rows = max(l.Rows, l.Tokens)
+	}
 	m.BlockBytes = cpu.BlockBytes(m.Traced.Graph.Caches, func(int) bool { return true }, keys, values)
 	states := cpu.StateBytes(m.Traced.Graph.Caches, func(int) bool { return true })
 	per := (l.Tokens + batch.BlockTokens - 1) / batch.BlockTokens
@@ -52,7 +55,11 @@ func (m *Model) size(keys, values attn.Elem) error {
 	left -= m.StateBytes
 	pool := o.KVMemory
 	if pool <= 0 {
-		pool = int64(4*per) * int64(m.BlockBytes)
+		blocks := 4 * per
+		if m.Whole() { // one batch, and nothing that stays
+			blocks = max(per, l.Rows/batch.BlockTokens+l.Seqs)
+		}
+		pool = int64(blocks) * int64(m.BlockBytes)
 		if left > 0 && pool > left/2 {
 			pool = left / 2
 		}
