@@ -139,8 +139,9 @@ func (m *Model) sentenceSettings() error {
 	var own struct {
 		Max *int `json:"max_seq_length"`
 	}
-	for _, name := range []string{"sentence_bert_config.json", "sentence_roberta_config.json", "sentence_distilbert_config.json", "sentence_xlm-roberta_config.json"} {
-		if err := m.files.object(name, &own); err != nil {
+	names, _ := filepath.Glob(filepath.Join(glob(m.files.root()), "sentence_*_config.json")) // by the kind of model
+	for _, name := range names {
+		if err := m.files.object(filepath.Base(name), &own); err != nil {
 			return err
 		}
 		if own.Max != nil {
@@ -177,6 +178,11 @@ func (m *Model) sentenceSettings() error {
 		s.Dimensions = *prompts.Truncate
 	}
 	return nil
+}
+
+// glob is a path as a pattern that fits it alone.
+func glob(path string) string {
+	return strings.NewReplacer("[", "[[]", "*", "[*]", "?", "[?]").Replace(path)
 }
 
 // module turns an entry of modules.json into what @std/embedding.star reads;
