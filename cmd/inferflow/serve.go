@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/inferflow/inferflow/internal/complete"
 	"github.com/inferflow/inferflow/internal/model"
 	"github.com/inferflow/inferflow/internal/server"
 )
@@ -30,8 +31,10 @@ func serveCommand() *cobra.Command {
 		Short: "Serve a model over OpenAI's API",
 		Long: `Serves a model at http://HOST:PORT/v1: chat/completions, completions, models.
 /health tells whether requests are taken, /metrics has gauges. Without MODEL the
-demo model is served.`,
+demo model is served. An .ini file of the C++ Inferflow is served as it says:
+port, model, its model_spec.json, prompt template, decoding strategy; flags win.`,
 		Example: `  inferflow serve smollm2
+  inferflow serve inferflow_service.ini
   curl http://localhost:8080/v1/chat/completions -d '{"model": "smollm2", "messages": [{"role": "user", "content": "Hello"}]}'`,
 		Args: argsBetween(0, 1, "one model"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -46,6 +49,17 @@ demo model is served.`,
 			if len(args) == 1 {
 				ref = args[0]
 			}
+			var ini *iniService
+			if isINI(ref) {
+				if ini, err = openINIService(ref); err != nil {
+					return err
+				}
+				ini.options(&o, c.Flags())
+				if p := ini.file.Port; p > 0 && !c.Flags().Changed("port") {
+					port = p
+				}
+				ref = ini.model.Name
+			}
 			if port < 0 || port > 65535 {
 				return usagef("--port %d: want 1 to 65535, or 0 for any free one", port)
 			}
@@ -58,7 +72,11 @@ demo model is served.`,
 				return fmt.Errorf("serve: %w; --host takes an address of this machine", err)
 			}
 			defer l.Close()
-			s, err := openService(ctx, ref, o)
+			open := func() (*complete.Service, error) { return openService(ctx, ref, o) }
+			if ini != nil {
+				open = func() (*complete.Service, error) { return ini.open(ctx, o) }
+			}
+			s, err := open()
 			if err != nil {
 				return err
 			}

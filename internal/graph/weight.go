@@ -37,6 +37,7 @@ const (
 	WMXFP4     WeightOp = "mxfp4" // args blocks u8 [.., n, 16], scales u8 [.., n] → [.., 32n], type MXFP4
 	WScale     WeightOp = "scale" // args w [.., R, C], factors [.., ⌈R/Block0⌉, ⌈C/Block1⌉] → w · factor, float32
 	WConst     WeightOp = "const"
+	WRowNorms  WeightOp = "row_norms" // [.., n] → [..]: the length √Σw² of each row
 )
 
 // Rows is the product of all dimensions but the last.

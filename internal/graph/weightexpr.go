@@ -65,6 +65,11 @@ func ScaleWeight(w, factors *Weight, rows, cols int) (*Weight, error) {
 	return checked(&Weight{Op: WScale, Args: []*Weight{w, factors}, Block: []int{rows, cols}})
 }
 
+// RowNormsWeight is the length of each row of w [.., n]: [..].
+func RowNormsWeight(w *Weight) (*Weight, error) {
+	return checked(&Weight{Op: WRowNorms, Args: []*Weight{w}})
+}
+
 func checked(w *Weight) (*Weight, error) {
 	shape, err := weightShape(w)
 	if err != nil {
@@ -118,6 +123,11 @@ func weightShape(w *Weight) ([]int, error) {
 		if _, ok := MapFuncs[w.F]; !ok {
 			return nil, fmt.Errorf("weight map: no function %q", w.F)
 		}
+	case WRowNorms:
+		if s := w.Args[0].Shape; len(s) > 1 {
+			return s[:len(s)-1], nil
+		}
+		return nil, fmt.Errorf("row_norms: takes a matrix, got %v of %v", w.Args[0].Shape, w.Args[0])
 	case WMXFP4:
 		return mxfp4Shape(w.Args[0].Shape, w.Args[1].Shape)
 	case WScale:
@@ -127,7 +137,7 @@ func weightShape(w *Weight) ([]int, error) {
 }
 
 var weightArity = map[WeightOp]int{
-	WTensor: 0, WConst: 0, WConcat: -1, WStack: -1, WSlice: 1, WReshape: 1, WTranspose: 1, WPermute: 1, WAffine: 1, WMap: 1, WMXFP4: 2, WScale: 2,
+	WTensor: 0, WConst: 0, WConcat: -1, WStack: -1, WSlice: 1, WReshape: 1, WTranspose: 1, WPermute: 1, WAffine: 1, WMap: 1, WMXFP4: 2, WScale: 2, WRowNorms: 1,
 }
 
 func checkPermute(w *Weight) error {

@@ -51,6 +51,22 @@ func mapped(r *Rows, f func(float32) float32) (*Rows, error) {
 	return fromFloats(r.Shape, v), nil
 }
 
+// rowNorms reads one row at a time: a head of a large vocabulary is never expanded.
+func rowNorms(w *graph.Weight, r *Rows) (*Rows, error) {
+	row, out := make([]float32, r.Shape.Cols()), make([]float32, r.Shape.Rows())
+	for i := range out {
+		if err := r.Floats(row, i); err != nil {
+			return nil, err
+		}
+		sum := 0.0
+		for _, x := range row {
+			sum += float64(x) * float64(x)
+		}
+		out[i] = float32(math.Sqrt(sum))
+	}
+	return fromFloats(w.Shape, out), nil
+}
+
 // strides in rows of all dimensions but the last.
 func rowStrides(s tensor.Shape) []int {
 	st := make([]int, len(s))

@@ -157,6 +157,8 @@ func apply(w *graph.Weight, args []*Rows) (*Rows, error) {
 			return nil, fmt.Errorf("weight: %s: unknown function %q", w, w.F)
 		}
 		return mapped(args[0], f)
+	case graph.WRowNorms:
+		return rowNorms(w, args[0])
 	case graph.WMXFP4:
 		return mxfp4(w, args[0], args[1])
 	case graph.WScale:

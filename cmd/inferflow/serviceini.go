@@ -1,0 +1,197 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"github.com/inferflow/inferflow/config"
+	"github.com/inferflow/inferflow/internal/complete"
+	"github.com/inferflow/inferflow/internal/model"
+	"github.com/inferflow/inferflow/internal/sys"
+	"github.com/inferflow/inferflow/spec"
+	"github.com/inferflow/inferflow/tokenizer"
+)
+
+// isINI says that an argument is a service file of the C++ Inferflow.
+func isINI(arg string) bool { return strings.EqualFold(filepath.Ext(arg), ".ini") }
+
+// iniService is a service file joined with the flags: flags that were given win.
+type iniService struct {
+	file  *config.Service
+	model config.Model
+	files *spec.ModelSpec
+	path  string // what is opened
+}
+
+// openINIService reads a service file and what it names.
+func openINIService(path string) (*iniService, error) {
+	s, err := config.ReadService(path)
+	if err != nil {
+		return nil, err
+	}
+	return readINIService(s)
+}
+
+// readINIService reads a service file and the model_spec.json that it names.
+func readINIService(s *config.Service) (*iniService, error) {
+	for _, n := range s.Notes {
+		notice(n)
+	}
+	x := &iniService{file: s, model: s.Models[0]}
+	if len(s.Models) > 1 {
+		notice(fmt.Sprintf("%s lists %d models; %s, the first, is served", s.Path, len(s.Models), x.model.Name))
+	}
+	for _, n := range x.model.Strategy.Notes {
+		notice(n)
+	}
+	data, err := os.ReadFile(x.model.SpecFile)
+	if err != nil {
+		return nil, fmt.Errorf("%s: [model.%s]: %w", s.Path, x.model.Name, err)
+	}
+	if x.files, err = spec.ParseModelSpec(data); err != nil {
+		return nil, fmt.Errorf("%s: %w", x.model.SpecFile, err)
+	}
+	if f := x.files.ConfigFile; f != "" && f != "config.json" {
+		notice(fmt.Sprintf("%s names %s; config.json of the folder is read", x.model.SpecFile, f))
+	}
+	x.path = x.model.Dir
+	switch x.files.Format {
+	case "gguf", "ggml", "llama2.c":
+		if len(x.files.ModelFiles) == 0 {
+			return nil, fmt.Errorf("%s: it names no model_files", x.model.SpecFile)
+		}
+		name := filepath.FromSlash(x.files.ModelFiles[0])
+		if !filepath.IsLocal(name) {
+			return nil, fmt.Errorf("%s: model_files: %q leads out of the model's folder", x.model.SpecFile, name)
+		}
+		x.path = filepath.Join(x.model.Dir, name)
+	}
+	return x, nil
+}
+
+// options fills in what the flags leave open.
+func (x *iniService) options(o *model.Options, given *pflag.FlagSet) {
+	set := func(name string) bool { f := given.Lookup(name); return f != nil && f.Changed }
+	if !set("spec") {
+		o.Spec.SpecFile = x.model.SpecFile
+	}
+	if !set("threads") && x.file.Threads > 0 {
+		o.Threads = min(x.file.Threads, sys.UsableCPUs())
+	}
+	if !set("context") {
+		o.Context = x.model.Context
+	}
+	if x.file.Parallel > 0 {
+		o.Seqs = x.file.Parallel
+	}
+	if set("kv") {
+		return
+	}
+	switch x.model.KVType {
+	case "", "f16", "fp16":
+	case "f32", "fp32":
+		o.Keys, o.Values = "f32", "f32"
+	default:
+		notice(fmt.Sprintf("[model.%s] device_kv_cache_data_type = %s: keys and values are kept as f16", x.model.Name, x.model.KVType))
+	}
+}
+
+// open opens and loads the model as the file says.
+func (x *iniService) open(ctx context.Context, o model.Options) (*complete.Service, error) {
+	m, err := openModel(ctx, x.path, o)
+	if err != nil {
+		return nil, err
+	}
+	if err = x.settle(m); err == nil {
+		err = m.Load()
+	}
+	if err != nil {
+		m.Close()
+		return nil, err
+	}
+	s, err := complete.New(m, 0)
+	if err != nil {
+		m.Close()
+		return nil, err
+	}
+	for _, n := range s.Notes {
+		notice(n)
+	}
+	return s, nil
+}
+
+// settle gives the model the file's sampling and prompt template.
+func (x *iniService) settle(m *model.Model) error {
+	x.sampling(&m.Generation)
+	if x.model.Prompt == nil || m.Tokenizer == nil {
+		return nil
+	}
+	t, err := x.model.Prompt.Jinja(x.token(m.Tokenizer), func(id int) (string, bool) {
+		return m.Tokenizer.Text(int32(id)), id < m.Tokenizer.Size()
+	})
+	if err != nil {
+		return fmt.Errorf("%s: [model.%s]: %w", x.file.Path, x.model.Name, err)
+	}
+	m.Template = t
+	return nil
+}
+
+// token is the text of a named token: a role, or itself where the vocabulary has it.
+func (x *iniService) token(tok *tokenizer.Tokenizer) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		if text := x.files.Tokens[name]; text != "" {
+			return text, true
+		}
+		if id, ok := tok.Named(name); ok {
+			return tok.Text(id), true
+		}
+		if _, ok := tok.ID(name); ok {
+			return name, true
+		}
+		return "", name == "bos" || name == "eos" // a vocabulary without them has nothing to put there
+	}
+}
+
+// sampling sets what the decoding strategy means where a request says nothing.
+func (x *iniService) sampling(g *model.Generation) {
+	s := x.model.Strategy
+	if s.Name == "" {
+		return
+	}
+	or := func(v, d float64) *float64 {
+		if v == 0 {
+			v = d
+		}
+		return &v
+	}
+	one, k := 1.0, s.MaxK
+	if k == 0 {
+		k = 8
+	}
+	*g = model.Generation{Temperature: &one, EndTokens: g.EndTokens, Sources: g.Sources}
+	switch s.Name {
+	case "greedy":
+		g.Greedy = true
+	case "top_k":
+		g.TopK = &k
+	case "min_p":
+		g.MinP = or(0, 0.05)
+	case "typical":
+		g.TypicalP = or(0, 0.95)
+	case "std", "top_p":
+		g.TopP, g.TopK = or(s.TopP, 0.9), &k
+	default:
+		notice(fmt.Sprintf("decoding_strategy %s is not served; sample.std is used", s.Name))
+		g.TopP, g.TopK = or(0, 0.9), &k
+	}
+	if s.Bypass > 0 {
+		notice("eos_bypassing_max has no effect")
+	}
+	source := filepath.Base(x.file.Path)
+	g.Sources = append(g.Sources, spec.ConfigValue{Key: "decoding_strategy", Value: s.Name, Source: source})
+}
