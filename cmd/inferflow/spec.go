@@ -23,7 +23,7 @@ func specCommand() *cobra.Command {
 			return c.Help()
 		},
 	}
-	c.AddCommand(specDocsCommand())
+	c.AddCommand(specImportCommand(), specDocsCommand())
 	return c
 }
 
