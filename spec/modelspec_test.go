@@ -36,7 +36,7 @@ func TestParseModelSpec(t *testing.T) {
 		t.Error(star)
 	}
 	for _, c := range []struct{ from, to string }{
-		{"transformer.decoder_only", "transformer.moon"}, {`"std"`, `"linear"`}, {`"alibi"`, `"moon"`}, {`"gelu"`, `"moon"`}, {"network_structure", "net"}, {"{", "["},
+		{`"transformer.decoder_only"`, `""`}, {`"std"`, `"linear"`}, {`"alibi"`, `"moon"`}, {`"gelu"`, `"moon"`}, {"network_structure", "net"}, {"{", "["},
 	} {
 		if _, err := ParseModelSpec([]byte(strings.Replace(oldSpec, c.from, c.to, 1))); !errors.Is(err, ErrModelSpec) {
 			t.Errorf("%s: %v", c.to, err)

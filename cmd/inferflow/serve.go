@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/inferflow/inferflow/internal/complete"
 	"github.com/inferflow/inferflow/internal/model"
@@ -49,16 +50,9 @@ port, model, its model_spec.json, prompt template, decoding strategy; flags win.
 			if len(args) == 1 {
 				ref = args[0]
 			}
-			var ini *iniService
-			if isINI(ref) {
-				if ini, err = openINIService(ref); err != nil {
-					return err
-				}
-				ini.options(&o, c.Flags())
-				if p := ini.file.Port; p > 0 && !c.Flags().Changed("port") {
-					port = p
-				}
-				ref = ini.model.Name
+			name0, open, err := f.opener(ctx, ref, &o, c.Flags(), &port)
+			if err != nil {
+				return err
 			}
 			if port < 0 || port > 65535 {
 				return usagef("--port %d: want 1 to 65535, or 0 for any free one", port)
@@ -72,10 +66,6 @@ port, model, its model_spec.json, prompt template, decoding strategy; flags win.
 				return fmt.Errorf("serve: %w; --host takes an address of this machine", err)
 			}
 			defer l.Close()
-			open := func() (*complete.Service, error) { return openService(ctx, ref, o) }
-			if ini != nil {
-				open = func() (*complete.Service, error) { return ini.open(ctx, o) }
-			}
 			s, err := open()
 			if err != nil {
 				return err
@@ -83,7 +73,7 @@ port, model, its model_spec.json, prompt template, decoding strategy; flags win.
 			defer s.Close()
 			so := server.Options{Name: name, Aliases: aliases, Version: revision(), Origins: origins, Host: host}
 			if so.Name == "" {
-				so.Name = servedName(ref, s.Model.Name)
+				so.Name = servedName(name0, s.Model.Name)
 			}
 			if !quiet {
 				so.Log = log.New(os.Stderr, "", log.LstdFlags)
@@ -107,6 +97,23 @@ port, model, its model_spec.json, prompt template, decoding strategy; flags win.
 	c.Flags().DurationVar(&grace, "grace", 30*time.Second, "time that requests under way have to finish after a signal to end")
 	c.Flags().BoolVar(&quiet, "quiet", false, "do not log requests")
 	return c
+}
+
+// opener says what is served: a model, or what an .ini file names, whose port
+// counts where no flag gives one. The name is the one that the API shows.
+func (f *modelFlags) opener(ctx context.Context, ref string, o *model.Options, given *pflag.FlagSet, port *int) (string, func() (*complete.Service, error), error) {
+	if !isINI(ref) {
+		return ref, func() (*complete.Service, error) { return openService(ctx, ref, *o) }, nil
+	}
+	ini, err := openINIService(ref)
+	if err != nil {
+		return "", nil, err
+	}
+	ini.options(o, given)
+	if p := ini.file.Port; p > 0 && !given.Changed("port") {
+		*port = p
+	}
+	return ini.model.Name, func() (*complete.Service, error) { return ini.open(ctx, *o) }, nil
 }
 
 // servedName is a short name as it was given, else the file's name.
