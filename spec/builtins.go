@@ -32,6 +32,7 @@ var vocabulary = []section{
 	{"Declarations", []word{
 		{"serves", doServes, docServes}, {"names", doNames, docNames}, {"alias", doAlias, docAlias}, {"weights", doWeights, docWeights},
 		{"gguf", doGGUF, docGGUF}, {"ignore", doIgnore, docIgnore}, {"chat", doChat, docChat},
+		{"tasks", doTasks, docTasks}, {"generation", doGeneration, docGeneration},
 	}},
 	{"Rows", []word{
 		{"layers", doLayers, docLayers}, {"embed", doEmbed, docEmbed}, {"linear", doLinear, docLinear}, {"tokens", doTokens, docTokens},
@@ -63,6 +64,7 @@ var vocabulary = []section{
 	}},
 	{"Positions and attention", []word{
 		{"rope_table", doRopeTable, docRopeTable}, {"rope", doRope, docRope}, {"attention", doAttention, docAttention},
+		{"relative_bias", doRelativeBias, docRelativeBias}, {"block_sum", doBlockSum, docBlockSum}, {"block_attention", doBlockAttention, docBlockAttention},
 	}},
 	{"With a state of the sequence", []word{
 		{"conv1d", doConv1D, docConv1D}, {"ssd_scan", doScan, docScan}, {"gated_delta", doGatedDelta, docGatedDelta},

@@ -51,6 +51,8 @@ type reply struct {
 	Unread, Notes   []string
 	Chat            Chat
 	MaxPositions    int
+	Tasks           []Task
+	Generation      map[string]any
 }
 
 // ChildMain traces one specification, given as JSON on stdin, under limits of
@@ -75,7 +77,7 @@ func ChildMain(stdin io.Reader, stdout io.Writer) int {
 	if err != nil {
 		return answer(stdout, reply{Error: err.Error()})
 	}
-	return answer(stdout, reply{Graph: g, Config: t.Config, Ignored: t.Ignored, Unused: t.Unused, Unread: t.Unread, Notes: t.Notes, Chat: t.Chat, MaxPositions: t.MaxPositions})
+	return answer(stdout, reply{Graph: g, Config: t.Config, Ignored: t.Ignored, Unused: t.Unused, Unread: t.Unread, Notes: t.Notes, Chat: t.Chat, MaxPositions: t.MaxPositions, Tasks: t.Tasks, Generation: t.Generation})
 }
 
 func answer(w io.Writer, r reply) int {

@@ -43,8 +43,9 @@ func (t *tracer) checkVocabulary() {
 	if g.Vocab == 0 {
 		return
 	}
-	if want, key, source := t.stated("vocab_size", embedLine(g)); want > g.Vocab {
-		t.problems = append(t.problems, problem{embedLine(g), fmt.Sprintf("the embedding has %d rows, but %s says %s = %d", g.Vocab, source, key, want)})
+	rows := max(g.Vocab, sourceVocab(g))
+	if want, key, source := t.stated("vocab_size", embedLine(g)); want > rows {
+		t.problems = append(t.problems, problem{embedLine(g), fmt.Sprintf("the embedding has %d rows, but %s says %s = %d", rows, source, key, want)})
 	}
 	for _, o := range g.Outputs {
 		n := g.Nodes[o.Node]
@@ -52,6 +53,17 @@ func (t *tracer) checkVocabulary() {
 			t.problems = append(t.problems, problem{n.Line, fmt.Sprintf("%d logits, but the embedding has %d rows: an id beyond them could not be read back", n.Shape[0], g.Vocab)})
 		}
 	}
+}
+
+// sourceVocab is the rows of the encoder's embedding, which may be another one; 0
+// where there is none.
+func sourceVocab(g *graph.Graph) int {
+	for _, n := range g.Nodes {
+		if a, ok := n.Attr.(*graph.EmbedAttr); ok && n.Rows == graph.RowsMemory && g.Nodes[n.In[0]].Op == graph.OpTokens {
+			return a.Table.Shape[0]
+		}
+	}
+	return 0
 }
 
 func embedLine(g *graph.Graph) graph.Line {

@@ -13,14 +13,15 @@ import (
 type attentionArgs struct {
 	q                          *value
 	k, v, cache, sinks, slopes starlark.Value
+	bias                       starlark.Value
 	scale, window, softcap     starlark.Value
 	mask                       string
 	tile                       bool
 }
 
-const docAttention = `attention(q, k=None, v=None, scale=None, window=None, mask="causal", softcap=None, sinks=None, slopes=None, tile=False, cache=None)
+const docAttention = `attention(q, k=None, v=None, scale=None, window=None, mask="causal", softcap=None, sinks=None, slopes=None, bias=None, tile=False, cache=None)
 softmax(mask(scale · q·kᵀ))·v over the tokens of the sequence so far. q [H, d], k [K, d], v [K, e] give [H, e]; H is a multiple of K. Keys and values go into a
-cache of their own; nothing need be said of it.
+cache of their own; nothing need be said of it. In a decoder, k and v of the encoder's memory make it cross attention: every query sees the whole source.
 - q: queries [H, d], rotated.
 - k: keys [K, d], rotated.
 - v: values [K, e].
@@ -30,6 +31,7 @@ cache of their own; nothing need be said of it.
 - softcap: caps the scores: softcap · tanh(score / softcap).
 - sinks: a tensor [H]: one more logit for each head, which takes weight and gives no value.
 - slopes: a list of H numbers (ALiBi): slope · (j − i) is added to the score of key j for query i.
+- bias: the result of relative_bias: added to the score by the distance of key and query.
 - tile: query head h reads key head h mod K instead of h·K/H.
 - cache: an earlier attention, whose keys and values are read; then k and v are left out.
 Errors: heads or widths that do not fit, a mask or window that is none, slopes or sinks of another count.
@@ -38,7 +40,7 @@ Errors: heads or widths that do not fit, a mask or window that is none, slopes o
 func doAttention(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	a := attentionArgs{mask: "causal"}
 	err := starlark.UnpackArgs(name, args, kwargs, "q", &a.q, "k?", &a.k, "v?", &a.v, "scale?", &a.scale, "window?", &a.window, "mask?", &a.mask,
-		"softcap?", &a.softcap, "sinks?", &a.sinks, "slopes?", &a.slopes, "tile?", &a.tile, "cache?", &a.cache)
+		"softcap?", &a.softcap, "sinks?", &a.sinks, "slopes?", &a.slopes, "bias?", &a.bias, "tile?", &a.tile, "cache?", &a.cache)
 	if err != nil {
 		return nil, err
 	}
@@ -93,7 +95,12 @@ func (t *tracer) attentionAttr(a attentionArgs) (attr graph.AttentionAttr, ok bo
 	if attr.Softcap, err = optional("attention: softcap", a.softcap); err != nil {
 		return attr, false, err
 	}
-	ok = a.q.node != nil
+	bias, known, err := biasOf("attention: bias", a.bias)
+	if err != nil {
+		return attr, false, err
+	}
+	attr.Relative, attr.Farthest, attr.TwoSided = bias.w, bias.farthest, bias.twoSided
+	ok = known && a.q.node != nil
 	if !isNone(a.sinks) {
 		w, err := t.named(a.sinks)
 		if err != nil {

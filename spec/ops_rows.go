@@ -28,7 +28,7 @@ The token's absolute position in its sequence, as a number. Shape [].
 `
 
 func doPositions(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	a := &graph.PositionsAttr{}
+	a := &graph.PositionsAttr{Memory: t.b.Memory}
 	pad := starlark.Value(starlark.None)
 	if err := starlark.UnpackArgs(name, args, kwargs, "offset?", &a.Offset, "pad?", &pad); err != nil {
 		return nil, err

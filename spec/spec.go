@@ -96,8 +96,13 @@ type Traced struct {
 	// MaxPositions is the number of positions that the files say the model
 	// takes, 0 if they do not say.
 	MaxPositions int
-	SpecName     string
-	Lines        []string // the specification's text by line, for explain and profiles
+	// Generation holds what the files' generation settings mean where they do not
+	// say it, by the keys of generation_config.json; Tasks what the model was
+	// trained to do with a source.
+	Generation map[string]any
+	Tasks      []Task
+	SpecName   string
+	Lines      []string // the specification's text by line, for explain and profiles
 }
 
 // Resolve picks the specification for a model: the one that options name, else

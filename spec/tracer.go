@@ -40,6 +40,10 @@ type tracer struct {
 	problems []problem
 	layers   int
 	chat     Chat
+	tasks    []Task
+
+	// generation holds defaults of generation settings
+	generation map[string]any
 
 	quantization *quantization // of the folder, once asked for
 }
@@ -134,16 +138,9 @@ func trace(file, source string, files Files, o Options) (*Traced, error) {
 	if err != nil {
 		return nil, t.fail(err)
 	}
-	model, ok := globals["model"].(starlark.Callable)
-	if !ok {
-		if globals["encoder"] != nil {
-			return nil, t.fail(fmt.Errorf("%s: the entries encoder and decoder are not served yet, only model(c)", file))
-		}
-		return nil, t.fail(fmt.Errorf("%s: it defines no function model(c)", file))
-	}
-	out, err := starlark.Call(t.thread, model, starlark.Tuple{t.config.root()}, nil)
+	out, err := t.entries(file, globals)
 	if err != nil {
-		return nil, t.fail(err)
+		return nil, err
 	}
 	if err := t.setOutputs(file, out); err != nil {
 		return nil, err
@@ -194,7 +191,7 @@ func (t *tracer) output(name string, v *value) {
 
 // finish sorts stored tensors into used, ignored and unused, and reports.
 func (t *tracer) finish() (*Traced, error) {
-	r := &Traced{Graph: t.b.G, Config: t.config.values(), Chat: t.chat}
+	r := &Traced{Graph: t.b.G, Config: t.config.values(), Chat: t.chat, Tasks: t.tasks, Generation: t.generation}
 	r.Graph.Layers = t.layers
 	for _, name := range t.stored {
 		switch {

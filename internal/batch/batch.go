@@ -15,6 +15,9 @@ type Batch struct {
 	Seqs   []Seq       // in order of their rows; together they cover all rows
 	Out    []int32     // rows whose logits are wanted, ascending
 	Copies []StateCopy // done in order before anything else; a batch without rows may hold them alone
+	// Encode: the rows are sources of the encoder, each whole, and fill what the
+	// decoder reads of them; no row has logits.
+	Encode bool
 }
 
 // StateCopy gives the slot To what the slot From holds: a fork goes on from
@@ -32,6 +35,16 @@ type Seq struct {
 	Counted int32  // tokens before Start that positions by count count (see Places); 0 where all are in the batch
 	Skip    int32  // first rows that pooling leaves out
 	Spans   []Span // blocks that hold positions 0 … Start+N−1, ascending
+	Memory  []Span // blocks of the encoded source that the decoder reads; none where it encodes
+}
+
+// MemoryLen is the number of rows of the encoded source.
+func (q *Seq) MemoryLen() int {
+	if len(q.Memory) == 0 {
+		return 0
+	}
+	last := q.Memory[len(q.Memory)-1]
+	return int(last.Pos + last.N)
 }
 
 // Span says that a block holds the keys and values of N positions from Pos on,
@@ -46,7 +59,7 @@ type Span struct {
 
 // Reset empties the batch and keeps its memory.
 func (b *Batch) Reset() {
-	b.Tokens, b.Types, b.Pos, b.Seqs, b.Out, b.Copies = b.Tokens[:0], b.Types[:0], b.Pos[:0], b.Seqs[:0], b.Out[:0], b.Copies[:0]
+	b.Tokens, b.Types, b.Pos, b.Seqs, b.Out, b.Copies, b.Encode = b.Tokens[:0], b.Types[:0], b.Pos[:0], b.Seqs[:0], b.Out[:0], b.Copies[:0], false
 }
 
 // Places writes to dst, one number a row, how many tokens of the row's sequence

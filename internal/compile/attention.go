@@ -14,13 +14,26 @@ func (c *cover) attention(n *graph.Node) bool {
 	}
 	s := &program.Attention{Attr: a, Out: c.bufs[n.ID], K: program.None, V: program.None}
 	c.push(n, program.KindAttention, []int{n.ID}, s)
-	if a.Shared || c.o.NoFusion || !c.qkv(n, s) {
+	switch {
+	case a.Cross:
+		s.Q = c.input(n, n.In[0])
+		if !a.Shared {
+			c.put(n)
+		}
+	case a.Shared || c.o.NoFusion || !c.qkv(n, s):
 		s.Q = c.input(n, n.In[0])
 		if !a.Shared {
 			s.K, s.V = c.input(n, n.In[1]), c.input(n, n.In[2])
 		}
 	}
 	return true
+}
+
+// put fills the cache of a cross attention while the encoder runs.
+func (c *cover) put(n *graph.Node) {
+	a := n.Attr.(*graph.AttentionAttr)
+	c.push(n, program.KindPut, nil, &program.Put{K: c.want(n.In[1]), V: c.want(n.In[2]), Cache: a.Cache})
+	c.steps[len(c.steps)-1].Rows = graph.RowsMemory
 }
 
 // projection is one of q, k, v traced back to its matrix.
@@ -45,7 +58,7 @@ func (c *cover) qkv(n *graph.Node, s *program.Attention) bool {
 	for i := range p {
 		nodes = append(nodes, p[i].nodes...)
 	}
-	s.Q = c.buffer(program.Buffer{Width: p[0].head.Heads * p[0].head.Dim})
+	s.Q = c.buffer(program.Buffer{Width: p[0].head.Heads * p[0].head.Dim, Memory: n.Rows == graph.RowsMemory})
 	c.push(n, program.KindQKV, nodes, &program.QKV{In: c.input(n, in), PreNorm: norm, Q: p[0].head, K: p[1].head, V: p[2].head, Cache: a.Cache, OutQ: s.Q})
 	return true
 }

@@ -107,7 +107,7 @@ func users(g *graph.Graph) [][]int {
 // local says whether a node's row depends on the same row of its inputs alone.
 func local(n *graph.Node) bool {
 	_, keeps := graph.CacheOf(n)
-	return !keeps && n.Op != graph.OpPool
+	return !keeps && n.Op != graph.OpPool && n.Op != graph.OpBlockSum && n.Op != graph.OpBlockAttn
 }
 
 // outDomain marks the nodes that only the wanted rows need.
@@ -116,7 +116,7 @@ func outDomain(g *graph.Graph, uses [][]int) []bool {
 	out := strip(g, g.Outputs[0].Node)
 	for i := len(g.Nodes) - 1; i >= 0; i-- {
 		n := g.Nodes[i]
-		if !local(n) && n.Op != graph.OpPool || n.Rows == graph.RowsConst || n.Op == graph.OpReshape {
+		if !local(n) && n.Op != graph.OpPool || n.Rows != graph.RowsToken || n.Op == graph.OpReshape {
 			continue
 		}
 		ok := i == out || len(uses[i]) > 0
@@ -140,7 +140,7 @@ func (c *cover) want(id int) program.Buf {
 		return b
 	}
 	n := c.g.Nodes[id]
-	b := c.buffer(program.Buffer{Width: n.Width(), Out: c.domain[id], Const: n.Rows == graph.RowsConst, Ids: ids(n)})
+	b := c.buffer(program.Buffer{Width: n.Width(), Out: c.domain[id], Const: n.Rows == graph.RowsConst, Memory: n.Rows == graph.RowsMemory, Ids: ids(n)})
 	c.need[id], c.bufs[id] = true, b
 	return b
 }
@@ -183,7 +183,7 @@ func (c *cover) input(root *graph.Node, id int) program.Buf {
 
 // push appends a step; steps are pushed in reverse order of running.
 func (c *cover) push(root *graph.Node, kind program.Kind, nodes []int, body any) {
-	c.steps = append(c.steps, program.Step{Kind: kind, Layer: root.Layer, Nodes: nodes, Body: body})
+	c.steps = append(c.steps, program.Step{Kind: kind, Layer: root.Layer, Nodes: nodes, Body: body, Rows: root.Rows})
 }
 
 // emit covers the needed node n and what fuses below it.

@@ -19,7 +19,11 @@ type Limits struct {
 	Blocks int // key/value blocks of batch.BlockTokens positions
 	Tokens int // positions of one sequence at most
 	States int // slots of recurrent states; 0 where the program keeps none
+	Source int // tokens of a source at most, which an encoder takes whole; 0: there is no encoder
 }
+
+// Capacity is the number of rows of any batch at most.
+func (l Limits) Capacity() int { return max(l.Rows, l.Source) }
 
 // Stage is a loaded part of a program on one device. Run is called by one
 // goroutine at a time and allocates nothing in the steady state.

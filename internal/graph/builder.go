@@ -10,6 +10,8 @@ type Builder struct {
 	Layer int                   // layer given to new nodes; −1 before the first
 	At    func() (Line, []Line) // where the specification stands; may be nil
 	Name  string                // name of the next node; cleared by it
+	// Memory says that tokens and positions are those of the encoder's source.
+	Memory bool
 }
 
 // NewBuilder starts an empty graph.
@@ -35,17 +37,15 @@ func (b *Builder) Add(op Op, attr any, want []int, in ...*Node) (*Node, error) {
 	return n, nil
 }
 
-// Tokens is the batch's token ids, shape []. The node is made once.
+// Tokens is the batch's token ids, shape []. The node is made once, or twice
+// where there is an encoder.
 func (b *Builder) Tokens() *Node {
 	for _, n := range b.G.Nodes {
-		if n.Op == OpTokens {
+		if a, ok := n.Attr.(*TokensAttr); ok && a.Memory == b.Memory {
 			return n
 		}
-		if n.Layer >= 0 {
-			break
-		}
 	}
-	n, err := b.Add(OpTokens, nil, nil)
+	n, err := b.Add(OpTokens, &TokensAttr{Memory: b.Memory}, nil)
 	if err != nil {
 		panic(err) // no inputs: nothing that could be wrong
 	}
@@ -55,7 +55,7 @@ func (b *Builder) Tokens() *Node {
 // Embed reads row index of the table [V, …]; index has shape [].
 func (b *Builder) Embed(index *Node, table *Weight, guard int) (*Node, error) {
 	n, err := b.Add(OpEmbed, &EmbedAttr{Table: table, Guard: guard}, nil, index)
-	if err == nil && b.G.Vocab == 0 && index.Op == OpTokens {
+	if err == nil && b.G.Vocab == 0 && index.Op == OpTokens && index.Rows == RowsToken {
 		b.G.Vocab = table.Shape[0]
 	}
 	return n, err
@@ -143,7 +143,10 @@ func (b *Builder) Attention(q, k, v *Node, a AttentionAttr) (*Node, error) {
 	}
 	a.Cache, a.Shared = len(b.G.Caches), false
 	a.Heads, a.KVHeads = q.Shape[0], k.Shape[0]
-	c := Cache{Kind: CacheKV, Heads: k.Shape[0], KeyDim: k.Shape[1], ValueDim: v.Shape[1], Layer: b.Layer}
+	if a.Cross = q.Rows == RowsToken && k.Rows == RowsMemory; a.Cross {
+		a.Mask, a.Window = MaskFull, 0
+	}
+	c := Cache{Kind: CacheKV, Heads: k.Shape[0], KeyDim: k.Shape[1], ValueDim: v.Shape[1], Layer: b.Layer, Memory: k.Rows == RowsMemory, Kept: a.Cross}
 	if a.Mask == MaskCausal {
 		c.Window = a.Window
 	}
@@ -164,7 +167,14 @@ func (b *Builder) AttentionShared(q *Node, a AttentionAttr) (*Node, error) {
 		return nil, fmt.Errorf("attention: cache %d does not exist", a.Cache)
 	}
 	c := &b.G.Caches[a.Cache]
+	if q.Rows == RowsMemory && !c.Memory {
+		return nil, fmt.Errorf("attention: the encoder cannot read a cache of the decoder")
+	}
 	a.Shared, a.Heads, a.KVHeads = true, q.Shape[0], c.Heads
+	if a.Cross = c.Memory && q.Rows == RowsToken; a.Cross {
+		a.Mask, a.Window = MaskFull, 0
+	}
+	c.Kept = c.Memory
 	if a.Window == 0 || a.Window > c.Window {
 		if c.Window != 0 {
 			return nil, fmt.Errorf("attention: the shared cache keeps %d keys, the reader's window is %d", c.Window, a.Window)

@@ -72,29 +72,31 @@ type Op string
 
 // The primitives. Each one's meaning is its function in device/ref.
 const (
-	OpTokens    Op = "tokens"    // the batch's token ids; no inputs; shape []
-	OpPositions Op = "positions" // absolute positions as float32; *PositionsAttr; shape []
-	OpTypes     Op = "types"     // token types of the batch (segment A or B), 0 where there are none; shape []
-	OpParam     Op = "param"     // a stored tensor as a value, RowsConst; *ParamAttr
-	OpConst     Op = "const"     // numbers of the spec, RowsConst; *ConstAttr
-	OpEmbed     Op = "embed"     // row of a table by token id (or by a given index); *EmbedAttr
-	OpLinear    Op = "linear"    // x·Wᵀ + b over the last axis; *LinearAttr
-	OpNorm      Op = "norm"      // rms, layer, l2 over the last axis; *NormAttr
-	OpUnary     Op = "unary"     // elementwise function; *UnaryAttr
-	OpBinary    Op = "binary"    // elementwise with broadcast over trailing dimensions; *BinaryAttr
-	OpWhere     Op = "where"     // in[0] ≠ 0 ? in[1] : in[2], with broadcast
-	OpReduce    Op = "reduce"    // over the last axis, keeping it as 1; *ReduceAttr
-	OpSoftmax   Op = "softmax"   // over the last axis
-	OpReshape   Op = "reshape"   // same values, another shape
-	OpTranspose Op = "transpose" // permutes the row's dimensions; *TransposeAttr
-	OpSlice     Op = "slice"     // a range of one axis; *SliceAttr
-	OpConcat    Op = "concat"    // along one axis; *ConcatAttr
-	OpGather    Op = "gather"    // in[0] along the last axis by indices in[1]
-	OpRope      Op = "rope"      // rotary positions on [.., d]; *RopeAttr
-	OpAttention Op = "attention" // q [H,dk], k [K,dk], v [K,dv] → [H,dv]; *AttentionAttr
-	OpRoute     Op = "route"     // router scores [E] → k expert ids and weights; *RouteAttr
-	OpExperts   Op = "experts"   // x [h], route → [h]; *ExpertsAttr
-	OpPool      Op = "pool"      // each row: a summary of all rows of its sequence; *PoolAttr
+	OpTokens    Op = "tokens"          // the batch's token ids; no inputs; *TokensAttr; shape []
+	OpPositions Op = "positions"       // absolute positions as float32; *PositionsAttr; shape []
+	OpTypes     Op = "types"           // token types of the batch (segment A or B), 0 where there are none; shape []
+	OpParam     Op = "param"           // a stored tensor as a value, RowsConst; *ParamAttr
+	OpConst     Op = "const"           // numbers of the spec, RowsConst; *ConstAttr
+	OpEmbed     Op = "embed"           // row of a table by token id (or by a given index); *EmbedAttr
+	OpLinear    Op = "linear"          // x·Wᵀ + b over the last axis; *LinearAttr
+	OpNorm      Op = "norm"            // rms, layer, l2 over the last axis; *NormAttr
+	OpUnary     Op = "unary"           // elementwise function; *UnaryAttr
+	OpBinary    Op = "binary"          // elementwise with broadcast over trailing dimensions; *BinaryAttr
+	OpWhere     Op = "where"           // in[0] ≠ 0 ? in[1] : in[2], with broadcast
+	OpReduce    Op = "reduce"          // over the last axis, keeping it as 1; *ReduceAttr
+	OpSoftmax   Op = "softmax"         // over the last axis
+	OpReshape   Op = "reshape"         // same values, another shape
+	OpTranspose Op = "transpose"       // permutes the row's dimensions; *TransposeAttr
+	OpSlice     Op = "slice"           // a range of one axis; *SliceAttr
+	OpConcat    Op = "concat"          // along one axis; *ConcatAttr
+	OpGather    Op = "gather"          // in[0] along the last axis by indices in[1]
+	OpRope      Op = "rope"            // rotary positions on [.., d]; *RopeAttr
+	OpAttention Op = "attention"       // q [H,dk], k [K,dk], v [K,dv] → [H,dv]; *AttentionAttr
+	OpBlockSum  Op = "block_sum"       // the sum over the block of rows that a row belongs to; *BlockSumAttr
+	OpBlockAttn Op = "block_attention" // q, k, v and keys and values of blocks → [H,dv]; *BlockAttnAttr
+	OpRoute     Op = "route"           // router scores [E] → k expert ids and weights; *RouteAttr
+	OpExperts   Op = "experts"         // x [h], route → [h]; *ExpertsAttr
+	OpPool      Op = "pool"            // each row: a summary of all rows of its sequence; *PoolAttr
 
 	// With a state of the sequence; see recurrent.go.
 	OpConv1D     Op = "conv1d"      // causal convolution of each channel; *ConvAttr
@@ -108,13 +110,17 @@ type EmbedAttr struct {
 	Guard int
 }
 
+// TokensAttr: the ids of the encoder's source when Memory is set.
+type TokensAttr struct{ Memory bool }
+
 // PositionsAttr: the row's absolute position plus Offset. With Count it is the
 // number of tokens before it that are not Pad, plus Offset; for a row whose
-// token is Pad, Offset − 1.
+// token is Pad, Offset − 1. With Memory the rows are those of the encoder's source.
 type PositionsAttr struct {
 	Offset int
 	Count  bool
 	Pad    int
+	Memory bool
 }
 
 // ParamAttr is a stored tensor used as a value; it is decoded to float32.
@@ -222,6 +228,9 @@ type Cache struct {
 	Window           int // keys a query sees at most, 0 = all
 	Size             int
 	Layer            int
+	// Memory: the cache holds the encoder's source, not the sequence. Unless
+	// Kept, it is needed only while the encoder runs.
+	Memory, Kept bool
 }
 
 // MaskKind says which keys a query at absolute position i sees.
@@ -236,16 +245,41 @@ const (
 // AttentionAttr: softmax(mask(softcap(Scale·q·k) + bias))·v. Query head h
 // reads key head h·K/H, or h mod K when Tile is set. When Shared is set the
 // node has only the input q and reads the cache that an earlier node fills.
+// When Cross is set the keys and values are rows of the encoder's source and
+// every query sees all of them.
 type AttentionAttr struct {
 	Cache          int
 	Shared         bool
+	Cross          bool
 	Scale          float64
 	Softcap        float64 // 0: none
 	Mask           MaskKind
 	Window         int
 	Sinks          *Weight   // [H]: one more logit with value 0
 	Slopes         []float64 // ALiBi: + slope[h]·(j − i)
+	Relative       *Weight   // [buckets, H]: + Relative[Bucket(j − i)][h], by the two that follow
+	TwoSided       bool      // half of the buckets are for keys after the query; else those share bucket 0
+	Farthest       int       // from this distance on all keys share the last bucket
 	Tile           bool
+	Heads, KVHeads int
+}
+
+// BlockSumAttr: the rows of a source are parted into blocks of Size; a last
+// part that does not fill one belongs to the block before it. A source of fewer
+// rows than Size has no block, and the sums are 0.
+type BlockSumAttr struct{ Size int }
+
+// BlockAttnAttr is attention of a source's rows to the rows near them and to one
+// key and value for each block of Size rows, in one softmax (Guo et al. 2022).
+// In: q [H,dk], k [K,dk], v [K,dv] and the same of blocks, where any row of a
+// block holds what belongs to the block. Row i sees rows j with |i − j| ≤ Window
+// (0: all), with the bias Relative[Bucket(j − i)][h], and every block b, with
+// Side[Bucket(b − block of i)][h]. Both tables are two-sided.
+type BlockAttnAttr struct {
+	Size, Window   int
+	Scale          float64
+	Relative, Side *Weight // [buckets, H] or nil
+	Farthest       int
 	Heads, KVHeads int
 }
 

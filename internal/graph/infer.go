@@ -37,8 +37,9 @@ func infer(g *Graph, op Op, attr any, want []int, in []*Node) (shape []int, rows
 	case *RopeAttr:
 		shape, err = inferRope(g, a, in[0])
 	case *AttentionAttr:
-		rows = RowsToken
-		shape, err = inferAttention(g, a, in)
+		shape, rows, err = inferAttention(g, a, in)
+	case *BlockAttnAttr:
+		shape, err = inferBlockAttn(a, in)
 	case *RouteAttr:
 		shape, err = inferRoute(a, in[0])
 	case *ExpertsAttr:
@@ -63,13 +64,20 @@ func infer(g *Graph, op Op, attr any, want []int, in []*Node) (shape []int, rows
 	default:
 		shape, rows, err = inferSimple(op, attr, want, in, rows)
 	}
+	if err == nil && rows == RowsToken && op != OpAttention && anyMemory(in) {
+		err = fmt.Errorf("%s: is not possible in an encoder", op)
+	}
 	return shape, rows, err
 }
 
 var arity = map[Op]int{
 	OpTokens: 0, OpPositions: 0, OpTypes: 0, OpPool: 1, OpParam: 0, OpConst: 0, OpEmbed: 1, OpLinear: 1, OpNorm: 1, OpUnary: 1, OpBinary: 2, OpWhere: 3,
 	OpReduce: 1, OpSoftmax: 1, OpReshape: 1, OpTranspose: 1, OpSlice: 1, OpConcat: -1, OpGather: 2, OpRope: 1, OpAttention: -1,
-	OpRoute: 1, OpExperts: 2, OpConv1D: 1, OpScan: 4, OpGatedDelta: 5,
+	OpRoute: 1, OpExperts: 2, OpBlockSum: 1, OpBlockAttn: 5, OpConv1D: 1, OpScan: 4, OpGatedDelta: 5,
+}
+
+func anyMemory(in []*Node) bool {
+	return slices.ContainsFunc(in, func(n *Node) bool { return n.Rows == RowsMemory })
 }
 
 func joinRows(op Op, in []*Node) (Rows, error) {
@@ -93,8 +101,15 @@ func joinRows(op Op, in []*Node) (Rows, error) {
 
 func inferSimple(op Op, attr any, want []int, in []*Node, rows Rows) ([]int, Rows, error) {
 	switch a := attr.(type) {
+	case *TokensAttr:
+		return []int{}, sourceRows(a.Memory), nil
 	case *PositionsAttr:
-		return []int{}, RowsToken, nil
+		return []int{}, sourceRows(a.Memory), nil
+	case *BlockSumAttr:
+		if a.Size < 1 || rows != RowsMemory {
+			return nil, 0, fmt.Errorf("block_sum: takes rows of the encoder and a size of at least 1, got %d", a.Size)
+		}
+		return in[0].Shape, rows, nil
 	case *ConstAttr:
 		if Product(want) != len(a.Values) {
 			return nil, 0, fmt.Errorf("const: %d numbers do not fill the shape %v", len(a.Values), want)
@@ -135,10 +150,17 @@ func inferSimple(op Op, attr any, want []int, in []*Node, rows Rows) ([]int, Row
 	return inferPlain(op, want, in, rows)
 }
 
+func sourceRows(memory bool) Rows {
+	if memory {
+		return RowsMemory
+	}
+	return RowsToken
+}
+
 // inferPlain handles the operations without attributes.
 func inferPlain(op Op, want []int, in []*Node, rows Rows) ([]int, Rows, error) {
 	switch op {
-	case OpTokens, OpTypes:
+	case OpTypes:
 		return []int{}, RowsToken, nil
 	case OpSoftmax:
 		if len(in[0].Shape) == 0 {

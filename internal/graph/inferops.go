@@ -9,7 +9,7 @@ import (
 func checkAttr(op Op, attr any) error {
 	ok := false
 	switch op {
-	case OpTokens, OpTypes, OpWhere, OpSoftmax, OpReshape, OpGather:
+	case OpTypes, OpWhere, OpSoftmax, OpReshape, OpGather:
 		ok = attr == nil
 	case OpEmbed:
 		a, is := attr.(*EmbedAttr)
@@ -41,6 +41,7 @@ func checkAttr(op Op, attr any) error {
 
 // newAttr makes the empty attributes of each operation that has some.
 var newAttr = map[Op]func() any{
+	OpTokens: func() any { return &TokensAttr{} }, OpBlockSum: func() any { return &BlockSumAttr{} }, OpBlockAttn: func() any { return &BlockAttnAttr{} },
 	OpPositions: func() any { return &PositionsAttr{} }, OpParam: func() any { return &ParamAttr{} },
 	OpConst: func() any { return &ConstAttr{} }, OpEmbed: func() any { return &EmbedAttr{} },
 	OpLinear: func() any { return &LinearAttr{} }, OpNorm: func() any { return &NormAttr{} },
@@ -114,41 +115,6 @@ func inferRope(g *Graph, a *RopeAttr, x *Node) ([]int, error) {
 		return nil, fmt.Errorf("rope: components %d to %d lie outside the input %v", a.At, a.At+t.Dim, x.Shape)
 	}
 	return x.Shape, nil
-}
-
-func inferAttention(g *Graph, a *AttentionAttr, in []*Node) ([]int, error) {
-	if a.Cache < 0 || a.Cache >= len(g.Caches) || g.Caches[a.Cache].Kind != CacheKV {
-		return nil, fmt.Errorf("attention: cache %d does not exist or keeps no keys", a.Cache)
-	}
-	c := g.Caches[a.Cache]
-	if a.Shared && len(in) != 1 || !a.Shared && len(in) != 3 {
-		return nil, fmt.Errorf("attention: takes q, k, v, or q alone on a shared cache; got %d inputs", len(in))
-	}
-	for _, n := range in {
-		if len(n.Shape) != 2 {
-			return nil, fmt.Errorf("attention: takes [heads, d], got %v", n.Shape)
-		}
-	}
-	q := in[0].Shape
-	if q[1] != c.KeyDim || c.Heads == 0 || q[0]%c.Heads != 0 {
-		return nil, fmt.Errorf("attention: queries %v do not fit keys [%d, %d]: the width must be equal, the heads a multiple", q, c.Heads, c.KeyDim)
-	}
-	if !a.Shared && (!slices.Equal(in[1].Shape, []int{c.Heads, c.KeyDim}) || !slices.Equal(in[2].Shape, []int{c.Heads, c.ValueDim})) {
-		return nil, fmt.Errorf("attention: keys %v and values %v do not fit each other", in[1].Shape, in[2].Shape)
-	}
-	if a.Heads != q[0] || a.KVHeads != c.Heads {
-		return nil, fmt.Errorf("attention: states %d of %d heads, got %d of %d", a.Heads, a.KVHeads, q[0], c.Heads)
-	}
-	if a.Mask != MaskCausal && a.Mask != MaskChunk && a.Mask != MaskFull || a.Window < 0 || a.Mask == MaskChunk && a.Window == 0 {
-		return nil, fmt.Errorf("attention: mask %q with window %d is not known", a.Mask, a.Window)
-	}
-	if err := expect("attention: sinks", a.Sinks, q[0]); err != nil {
-		return nil, err
-	}
-	if a.Slopes != nil && len(a.Slopes) != q[0] {
-		return nil, fmt.Errorf("attention: %d slopes for %d heads", len(a.Slopes), q[0])
-	}
-	return []int{q[0], c.ValueDim}, nil
 }
 
 func inferRoute(a *RouteAttr, x *Node) ([]int, error) {

@@ -28,7 +28,10 @@ func Whole(g *Graph) bool {
 		if !live[i] {
 			continue
 		}
-		if a, ok := n.Attr.(*AttentionAttr); ok && a.Mask == MaskFull || n.Op == OpPool {
+		if n.Rows == RowsMemory {
+			continue // a source is whole in any case
+		}
+		if a, ok := n.Attr.(*AttentionAttr); ok && a.Mask == MaskFull && !a.Cross || n.Op == OpPool {
 			return true
 		}
 	}

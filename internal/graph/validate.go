@@ -184,7 +184,9 @@ func AttrWeights(attr any) []*Weight {
 	case *NormAttr:
 		add(a.W, a.B)
 	case *AttentionAttr:
-		add(a.Sinks)
+		add(a.Sinks, a.Relative)
+	case *BlockAttnAttr:
+		add(a.Relative, a.Side)
 	case *RouteAttr:
 		add(a.Bias, a.PerExpert)
 	case *ExpertsAttr:

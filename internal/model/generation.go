@@ -20,6 +20,7 @@ type Generation struct {
 	Greedy            bool    // do_sample is false
 	EndTokens         []int32 // ids that end an answer
 	Sources           []spec.ConfigValue
+	Decoding          Decoding // of an encoder-decoder
 }
 
 // generation collects sampling defaults and end tokens from
@@ -35,6 +36,7 @@ func (m *Model) generation() error {
 			g.Sources = append(g.Sources, spec.ConfigValue{Key: key, Value: v, Source: source})
 		}
 	}
+	var own map[string]any // generation_config.json
 	if m.files.meta == nil {
 		add("eos_token_id", m.files.config["eos_token_id"], "config.json")
 		raw, err := m.files.optional("generation_config.json")
@@ -42,16 +44,16 @@ func (m *Model) generation() error {
 			return err
 		}
 		if raw != nil {
-			c, err := decodeObject(raw)
-			if err != nil {
+			if own, err = decodeObject(raw); err != nil {
 				return fmt.Errorf("model: generation_config.json: %w", err)
 			}
-			add("eos_token_id", c["eos_token_id"], "generation_config.json")
-			g.sampling(c, "", "generation_config.json")
+			add("eos_token_id", own["eos_token_id"], "generation_config.json")
+			g.sampling(own, "", "generation_config.json")
 		}
 	} else {
 		g.sampling(m.files.config, "general.sampling.", "gguf")
 	}
+	m.decoding(own)
 	g.fallBack()
 	if m.Tokenizer != nil {
 		for _, id := range m.Tokenizer.EndTokens() {

@@ -289,23 +289,6 @@ func (m *Model) Vocab() int {
 	return g.Nodes[g.Outputs[0].Node].Width()
 }
 
-// Embeds is the number of token ids that have a row in each table of
-// embeddings, 0 if the graph reads none.
-func (m *Model) Embeds() int {
-	rows := 0
-	g := m.Traced.Graph
-	for _, n := range g.Nodes {
-		a, ok := n.Attr.(*graph.EmbedAttr)
-		if !ok || g.Nodes[n.In[0]].Op != graph.OpTokens || a.Guard > 0 && a.Guard <= a.Table.Shape[0] {
-			continue
-		}
-		if v := a.Table.Shape[0]; rows == 0 || v < rows {
-			rows = v
-		}
-	}
-	return rows
-}
-
 // Diagnose runs a batch again and names the first step with a value that is not finite.
 func (m *Model) Diagnose(b *batch.Batch) string {
 	var vals [][]float32

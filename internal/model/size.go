@@ -48,6 +48,9 @@ func (m *Model) size(keys, values attn.Elem) error {
 	m.BlockBytes = cpu.BlockBytes(m.Traced.Graph.Caches, func(int) bool { return true }, keys, values)
 	states := cpu.StateBytes(m.Traced.Graph.Caches, func(int) bool { return true })
 	per := (l.Tokens + batch.BlockTokens - 1) / batch.BlockTokens
+	if m.Encodes() {
+		l.Source, per = l.Tokens, 2*per
+	}
 	free, source := sys.MemoryLimit()
 	left := free - m.TensorBytes()
 	l.States = stateSlots(l.Seqs, states, left)
@@ -74,9 +77,13 @@ func (m *Model) size(keys, values attn.Elem) error {
 	}
 	if l.Blocks < per {
 		l.Tokens = l.Blocks * batch.BlockTokens
+		if l.Source > 0 {
+			l.Tokens = l.Blocks / 2 * batch.BlockTokens
+			l.Source = l.Tokens
+		}
 		m.notice(fmt.Sprintf("the context is %d tokens: the key/value memory of %s holds no more", l.Tokens, Bytes(pool)))
 	}
-	if l.Blocks < 2 {
+	if l.Blocks < 2 || l.Tokens < 1 {
 		return fmt.Errorf("model: %s of key/value memory hold no sequence; one block of 16 tokens takes %s", Bytes(pool), Bytes(int64(m.BlockBytes)))
 	}
 	m.Limits, m.KVBytes = l, int64(l.Blocks)*int64(m.BlockBytes)

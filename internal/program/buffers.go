@@ -24,6 +24,8 @@ func (s *Step) Visit(f func(b *Buf, write bool)) {
 	case *Attention:
 		read(&x.Q, &x.K, &x.V)
 		f(&x.Out, true)
+	case *Put:
+		read(&x.K, &x.V)
 	case *MoE:
 		read(&x.In, &x.RouterIn, &x.Epi.Residual)
 		f(&x.Out, true)

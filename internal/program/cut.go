@@ -74,6 +74,8 @@ func sharedCaches(stages []*Program) error {
 			switch x := s.Body.(type) {
 			case *QKV:
 				filled[x.Cache] = i
+			case *Put:
+				filled[x.Cache] = i
 			case *Attention:
 				if x.K != None {
 					filled[x.Attr.Cache] = i
@@ -105,6 +107,9 @@ func copySteps(steps []Step) []Step {
 			c := *x
 			out[i].Body = &c
 		case *Attention:
+			c := *x
+			out[i].Body = &c
+		case *Put:
 			c := *x
 			out[i].Body = &c
 		case *MoE:

@@ -40,7 +40,7 @@ func (s *Step) Weights(g *graph.Graph) []*graph.Weight {
 			norm(h.Norm)
 		}
 	case *Attention:
-		add(x.Attr.Sinks)
+		add(x.Attr.Sinks, x.Attr.Relative)
 	case *MoE:
 		norm(x.PreNorm)
 		for _, a := range []any{x.Router, x.Route, x.Experts} {

@@ -56,6 +56,9 @@ func (q *printer) kind(b Buf) string {
 	if f.Const {
 		s += "const"
 	}
+	if f.Memory {
+		s += "memory"
+	}
 	return s
 }
 
@@ -92,6 +95,8 @@ func (q *printer) step(s *Step) string {
 		b.WriteString(q.qkv(x))
 	case *Attention:
 		b.WriteString(q.attention(x))
+	case *Put:
+		fmt.Fprintf(&b, "%s = %s, %s", q.cache(x.Cache), q.buf(x.K), q.buf(x.V))
 	case *MoE:
 		b.WriteString(q.moe(x))
 	case *Pool:

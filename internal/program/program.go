@@ -21,6 +21,8 @@ type Buffer struct {
 	Out   bool
 	Const bool // one row for all tokens
 	Ids   int
+	// Memory: the rows are those of the encoder's source.
+	Memory bool
 }
 
 // Program is the flat list of steps of one stage.
@@ -43,6 +45,7 @@ const (
 	KindLinear      Kind = "Linear"
 	KindQKV         Kind = "QKV"
 	KindAttention   Kind = "Attention"
+	KindPut         Kind = "Put"
 	KindMoE         Kind = "MoE"
 	KindRows        Kind = "Rows"
 	KindElementwise Kind = "Elementwise"
@@ -57,6 +60,14 @@ type Step struct {
 	Nodes []int  // graph nodes that it computes
 	Why   string // for Op steps: why no pattern took the node
 	Body  any
+	// Rows says which batches run the step: those of tokens, those that encode a
+	// source (graph.RowsMemory), or all of them (graph.RowsConst).
+	Rows graph.Rows
+}
+
+// Runs says whether the step belongs to a batch.
+func (s *Step) Runs(encode bool) bool {
+	return s.Rows == graph.RowsConst || (s.Rows == graph.RowsMemory) == encode
 }
 
 // Embed writes Scale × the table's row of each token, of each token's type
@@ -128,6 +139,13 @@ type Attention struct {
 	Q, Out Buf
 	K, V   Buf // None where the cache is already filled (by QKV or an earlier layer)
 	Attr   *graph.AttentionAttr
+}
+
+// Put appends keys and values of the encoder's rows to the cache that cross
+// attention reads.
+type Put struct {
+	K, V  Buf
+	Cache int
 }
 
 // MoE computes the router, picks experts and adds their outputs.

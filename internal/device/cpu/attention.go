@@ -15,22 +15,27 @@ type attention struct {
 	q, out  []float32
 	slopes  []float32
 	sinks   []float32
+	bias    []float32 // rows × positions, where a step has a relative bias
 }
 
 func newAttention(s *Stage) *attention {
-	rows, dk, dv := 1, 1, 1
+	rows, dk, dv, relative := 1, 1, 1, false
 	for i := range s.p.Steps {
 		if x, ok := s.p.Steps[i].Body.(*program.Attention); ok {
 			c := s.lay.cache[x.Attr.Cache]
 			rows = max(rows, itemRows, x.Attr.Heads/x.Attr.KVHeads)
 			dk, dv = max(dk, c.KeyDim), max(dv, c.ValueDim)
+			relative = relative || x.Attr.Relative != nil
 		}
 	}
 	a := &attention{scratch: attn.NewScratch(rows, dk, dv)}
 	a.q, a.out = make([]float32, rows*dk), make([]float32, rows*dv)
 	a.slopes, a.sinks = make([]float32, rows), make([]float32, rows)
-	tiles := (s.o.Limits.Tokens + batch.BlockTokens - 1) / batch.BlockTokens
+	tiles := (max(s.o.Limits.Tokens, s.o.Limits.Source) + batch.BlockTokens - 1) / batch.BlockTokens
 	a.call.TileK, a.call.TileV = make([]int, 0, tiles), make([]int, 0, tiles)
+	if relative {
+		a.bias = make([]float32, rows*tiles*batch.BlockTokens)
+	}
 	a.call.Lo, a.call.Hi = make([]int32, rows), make([]int32, rows)
 	return a
 }
@@ -39,19 +44,47 @@ func newAttention(s *Stage) *attention {
 type attend struct {
 	step  *program.Attention
 	sinks []float32
+	bias  *ref.Distances // nil: none
 	shape shape
 }
 
 func (l *loader) attention(x *program.Attention) (executor, error) {
 	e := &attend{step: x, shape: shape{x.Attr.Heads, x.Attr.KVHeads}}
 	var err error
-	e.sinks, err = l.vector(x.Attr.Sinks)
+	if e.sinks, err = l.vector(x.Attr.Sinks); err != nil {
+		return nil, err
+	}
+	if r := x.Attr.Relative; r != nil {
+		table, err := l.vector(r)
+		if err != nil {
+			return nil, err
+		}
+		e.bias = l.distances(x.Attr, table)
+	}
 	if l.s.place.items == nil {
 		l.s.place.items = map[shape][]item{}
 	}
 	l.s.place.items[e.shape] = nil
 	l.counters += 2
 	return e, err
+}
+
+// distances unrolls a table of relative biases, once for all layers that share it.
+func (l *loader) distances(a *graph.AttentionAttr, table []float32) *ref.Distances {
+	key := unrolled{a.Relative, a.Farthest, a.TwoSided}
+	if l.unrolled[key] == nil {
+		if l.unrolled == nil {
+			l.unrolled = map[unrolled]*ref.Distances{}
+		}
+		l.unrolled[key] = ref.Unroll(table, a.Heads, a.Farthest, a.TwoSided)
+	}
+	return l.unrolled[key]
+}
+
+type unrolled struct {
+	table    *graph.Weight
+	farthest int
+	twoSided bool
 }
 
 func (e *attend) run(s *Stage, w *worker) {
@@ -90,11 +123,14 @@ func (e *attend) item(s *Stage, a *attention, worker int, it *item) {
 	qb, qw := s.buf(e.step.Q)
 	out, ow := s.buf(e.step.Out)
 	call := &a.call
-	n, heads := int(it.n), int(it.nHeads)
+	n, heads, total := int(it.n), int(it.nHeads), int(q.Start+q.N)
+	if attr.Cross {
+		total = q.MemoryLen()
+	}
 	lo, hi := int32(1<<30), int32(0)
 	for t := 0; t < n; t++ {
 		row, pos := int(q.Row+it.token)+t, int(q.Start+it.token)+t
-		from, to := ref.Visible(attr, pos, int(q.Start+q.N))
+		from, to := ref.Visible(attr, pos, total)
 		lo, hi = min(lo, int32(from)), max(hi, int32(to))
 		for j := 0; j < heads; j++ {
 			h, r := headOf(attr, int(it.group), int(it.head)+j), t*heads+j
@@ -116,7 +152,14 @@ func (e *attend) item(s *Stage, a *attention, worker int, it *item) {
 	if attr.Slopes != nil {
 		call.Slopes = a.slopes
 	}
-	e.tiles(s, call, c, worker, it, lo, hi)
+	if attr.Cross {
+		e.source(s, call, c, it, hi)
+	} else {
+		e.tiles(s, call, c, worker, it, lo, hi)
+	}
+	if e.bias != nil {
+		e.biases(a, int(q.Start+it.token), it)
+	}
 	call.Run(a.scratch)
 	for t := 0; t < n; t++ {
 		row := int(q.Row+it.token) + t
@@ -132,7 +175,7 @@ func (e *attend) fill(call *attn.Call, c *cacheLayout, s *Stage, rows int) {
 	call.KeyType, call.ValueType = s.o.Keys, s.o.Values
 	call.Keys, call.Values = s.place.mem, s.place.mem
 	call.Rows, call.Scale, call.Softcap = rows, float32(e.step.Attr.Scale), float32(e.step.Attr.Softcap)
-	call.Sinks, call.Slopes = nil, nil
+	call.Sinks, call.Slopes, call.Bias = nil, nil, nil
 }
 
 // tiles lists where the tiles of positions [lo, hi) lie for the item's head.
@@ -152,6 +195,42 @@ func (e *attend) tiles(s *Stage, call *attn.Call, c *cacheLayout, worker int, it
 		call.TileK = append(call.TileK, at+c.k+int(it.group)*c.kTile)
 		call.TileV = append(call.TileV, at+c.v+int(it.group)*c.vTile)
 	}
+}
+
+// source lists where the tiles of the encoded source's hi rows lie.
+func (e *attend) source(s *Stage, call *attn.Call, c *cacheLayout, it *item, hi int32) {
+	call.FirstTile = 0
+	call.TileK, call.TileV = call.TileK[:0], call.TileV[:0]
+	first := int(s.place.source[it.seq])
+	for t := 0; t*batch.BlockTokens < int(hi); t++ {
+		at := int(s.place.memory[first+t]) * s.lay.block
+		call.TileK = append(call.TileK, at+c.k+int(it.group)*c.kTile)
+		call.TileV = append(call.TileV, at+c.v+int(it.group)*c.vTile)
+	}
+}
+
+// biases fills the relative biases of an item's rows, the first of which stands
+// at position pos, for all positions of the call's tiles.
+func (e *attend) biases(a *attention, pos int, it *item) {
+	call := &a.call
+	call.Bias, call.BiasStride = a.bias, len(call.TileK)*batch.BlockTokens
+	for t := range int(it.n) {
+		for j := range int(it.nHeads) {
+			h, r := headOf(e.step.Attr, int(it.group), int(it.head)+j), t*int(it.nHeads)+j
+			e.bias.Fill(a.bias[r*call.BiasStride:][:call.BiasStride], h, pos+t, call.FirstTile*batch.BlockTokens)
+		}
+	}
+}
+
+// put runs a program.Put.
+type put struct{ step *program.Put }
+
+func (e *put) run(s *Stage, w *worker) { s.byRows(w, s.rows, e) }
+
+func (e *put) row(s *Stage, w *worker, t int) {
+	k, kw := s.buf(e.step.K)
+	v, vw := s.buf(e.step.V)
+	s.put(e.step.Cache, t, k[t*kw:(t+1)*kw], v[t*vw:(t+1)*vw])
 }
 
 // join copies the slots of one head from the spans that supply a tile together

@@ -8,12 +8,19 @@ import (
 
 // check refuses what the stage cannot run, before anything is touched.
 func (s *Stage) check(b *batch.Batch, in [][]float32) error {
-	rows := b.Rows()
+	rows, most := b.Rows(), s.o.Limits.Rows
+	if b.Encode {
+		most = s.o.Limits.Capacity()
+	}
 	switch {
 	case rows == 0:
 		return fmt.Errorf("cpu: empty batch")
-	case rows > s.o.Limits.Rows || len(b.Seqs) > s.o.Limits.Seqs:
-		return fmt.Errorf("cpu: batch of %d rows and %d sequences; the stage holds %d and %d", rows, len(b.Seqs), s.o.Limits.Rows, s.o.Limits.Seqs)
+	case b.Encode && !s.encodes:
+		return fmt.Errorf("cpu: a batch to encode, but the program has no encoder")
+	case b.Encode && len(b.Out) > 0:
+		return fmt.Errorf("cpu: %d rows of a source are wanted; they have no logits", len(b.Out))
+	case rows > most || len(b.Seqs) > s.o.Limits.Seqs:
+		return fmt.Errorf("cpu: batch of %d rows and %d sequences; the stage holds %d and %d", rows, len(b.Seqs), most, s.o.Limits.Seqs)
 	case len(b.Pos) != rows:
 		return fmt.Errorf("cpu: %d positions for %d rows", len(b.Pos), rows)
 	case len(b.Types) != 0 && len(b.Types) != rows:
@@ -22,6 +29,9 @@ func (s *Stage) check(b *batch.Batch, in [][]float32) error {
 		return fmt.Errorf("cpu: %d values received, the stage expects %d", len(in), len(s.p.In))
 	}
 	for i, v := range in {
+		if s.idle(s.p.In[i], b) {
+			continue
+		}
 		if len(v) != rows*s.p.Buffers[s.p.In[i]].Width {
 			return fmt.Errorf("cpu: received value %d has %d numbers for %d rows of %d", i, len(v), rows, s.p.Buffers[s.p.In[i]].Width)
 		}
@@ -56,7 +66,10 @@ func (s *Stage) checkSeqs(b *batch.Batch) error {
 		if q.Skip < 0 || q.Skip >= q.N {
 			return fmt.Errorf("cpu: sequence %d: pooling leaves out %d of its %d rows", q.ID, q.Skip, n)
 		}
-		if n > s.o.Limits.Tokens-start {
+		if b.Encode && start > 0 {
+			return fmt.Errorf("cpu: sequence %d: a source is encoded whole, not from position %d on", q.ID, start)
+		}
+		if !b.Encode && n > s.o.Limits.Tokens-start {
 			return fmt.Errorf("cpu: sequence %d ends at position %d; the stage holds %d of one sequence", q.ID, start+n-1, s.o.Limits.Tokens)
 		}
 		for k, p := range b.Pos[row : row+n] {

@@ -33,22 +33,42 @@ func BlockBytes(caches []graph.Cache, used func(int) bool, keys, values attn.Ele
 	return l.block
 }
 
+// layoutOf gives a block the larger of what positions of a sequence take and
+// what positions of an encoded source do: a block holds one or the other. What
+// only the encoder's own attention needs lies in one place for all its layers.
 func layoutOf(caches []graph.Cache, used func(int) bool, keys, values attn.Elem) (l layout) {
+	own, kept := 0, 0 // bytes of a sequence, of a source
+	size := func(c *graph.Cache) (k, v int) {
+		return batch.BlockTokens * c.KeyDim * keys.Size(), batch.BlockTokens * c.ValueDim * values.Size()
+	}
+	l.cache = make([]cacheLayout, len(caches))
+	place := func(i, at int) int {
+		cl := &l.cache[i]
+		cl.used = true
+		if cl.Kind == graph.CacheRows {
+			cl.k = at
+			return (at + batch.BlockTokens*cl.KeyDim*4 + 63) &^ 63
+		}
+		cl.kTile, cl.vTile = size(&cl.Cache)
+		cl.k = at
+		cl.v = cl.k + cl.Heads*cl.kTile
+		return (cl.v + cl.Heads*cl.vTile + 63) &^ 63
+	}
 	for i, c := range caches {
-		cl := cacheLayout{Cache: c}
-		if used(i) && c.Kind == graph.CacheKV {
-			cl.used = true
-			cl.kTile = batch.BlockTokens * c.KeyDim * keys.Size()
-			cl.vTile = batch.BlockTokens * c.ValueDim * values.Size()
-			cl.k = l.block
-			cl.v = cl.k + c.Heads*cl.kTile
-			l.block = (cl.v + c.Heads*cl.vTile + 63) &^ 63
+		l.cache[i].Cache = c
+		switch {
+		case !used(i) || c.Kind == graph.CacheState:
+		case !c.Memory:
+			own = place(i, own)
+		case c.Kept:
+			kept = place(i, kept)
 		}
-		if used(i) && c.Kind == graph.CacheRows {
-			cl.used, cl.k = true, l.block
-			l.block = (l.block + batch.BlockTokens*c.KeyDim*4 + 63) &^ 63
+	}
+	l.block = max(own, kept)
+	for i, c := range caches {
+		if used(i) && c.Kind == graph.CacheKV && c.Memory && !c.Kept {
+			l.block = max(l.block, place(i, kept))
 		}
-		l.cache = append(l.cache, cl)
 	}
 	return l
 }
@@ -79,6 +99,8 @@ type placement struct {
 	first  []int32 // first tile of each sequence in tiles
 	splits []split
 	items  map[shape][]item
+	memory []int32 // block of each tile of each sequence's encoded source
+	source []int32 // first tile of each sequence in memory
 }
 
 type split struct{ seq, from, to int32 } // spans [from, to) of a sequence
@@ -95,8 +117,12 @@ type item struct {
 
 func (p *placement) set(s *Stage, b *batch.Batch) error {
 	p.row, p.slot, p.tiles, p.first, p.splits = p.row[:0], p.slot[:0], p.tiles[:0], p.first[:0], p.splits[:0]
+	p.memory, p.source = p.memory[:0], p.source[:0]
 	for i := range b.Seqs {
 		if err := p.sequence(s, int32(i), &b.Seqs[i]); err != nil {
+			return err
+		}
+		if err := p.encoded(s, &b.Seqs[i], b.Encode); err != nil {
 			return err
 		}
 	}
@@ -133,6 +159,28 @@ func (p *placement) sequence(s *Stage, id int32, q *batch.Seq) error {
 	}
 	if row != q.Start+q.N {
 		return fmt.Errorf("cpu: sequence %d: blocks hold %d positions of %d", q.ID, pos, q.Start+q.N)
+	}
+	return nil
+}
+
+// encoded finds the tiles of a sequence's encoded source. Its blocks are never
+// shared in part, so each is a tile.
+func (p *placement) encoded(s *Stage, q *batch.Seq, encode bool) error {
+	p.source = append(p.source, int32(len(p.memory)))
+	if len(q.Memory) == 0 && (encode || !s.crosses) {
+		return nil
+	}
+	if encode || !s.crosses || len(q.Memory) == 0 || q.MemoryLen() > s.o.Limits.Source {
+		return fmt.Errorf("cpu: sequence %d brings %d rows of an encoded source; 1 to %d fit a batch that decodes, 0 any other", q.ID, q.MemoryLen(), s.o.Limits.Source)
+	}
+	pos := int32(0)
+	for i, sp := range q.Memory {
+		last := i == len(q.Memory)-1
+		if sp.Pos != pos || sp.N < 1 || sp.N > batch.BlockTokens || !last && sp.N < batch.BlockTokens || sp.Block < 0 || int(sp.Block) >= s.o.Limits.Blocks {
+			return fmt.Errorf("cpu: sequence %d: span %d of its source (block %d, position %d, %d rows) does not continue at %d", q.ID, i, sp.Block, sp.Pos, sp.N, pos)
+		}
+		p.memory = append(p.memory, sp.Block)
+		pos += sp.N
 	}
 	return nil
 }

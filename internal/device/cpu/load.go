@@ -26,6 +26,7 @@ type loader struct {
 	maxK int
 	// counters needed by one run, private rows of scratch tiles
 	counters int
+	unrolled map[unrolled]*ref.Distances
 	qkv      int
 	moe      moeSize
 }
@@ -75,6 +76,9 @@ func (l *loader) lower(st *program.Step) (executor, error) {
 		return l.lowerQKV(x)
 	case *program.Attention:
 		return l.attention(x)
+	case *program.Put:
+		l.counters++
+		return &put{x}, nil
 	case *program.MoE:
 		return l.lowerMoE(x)
 	case *program.Rows:
@@ -249,7 +253,7 @@ func (l *loader) ropes() error {
 
 // allocate reserves all buffers of a run. Memory that no batch touches costs nothing.
 func (l *loader) allocate() error {
-	s, rows := l.s, l.s.o.Limits.Rows
+	s, rows := l.s, l.s.o.Limits.Capacity()
 	total := 64
 	for _, b := range s.p.Buffers {
 		total += rows*b.Width*4 + 64
@@ -297,7 +301,7 @@ func (l *loader) workers() {
 	for i := 0; i < s.team.Size(); i++ {
 		w := &worker{id: i, mul: gemm.NewScratch(l.maxK), norm: make([]float32, max(privateRows, 1)*l.maxK)}
 		w.acts[gemm.Float], w.acts[gemm.Int8] = gemm.NewActs(privateRows, l.maxK), gemm.NewActs(privateRows, l.maxK)
-		w.tile = make([]float32, 2*max(s.o.Limits.Rows*tileCols, fewRows*maxPanels*16))
+		w.tile = make([]float32, 2*max(s.o.Limits.Capacity()*tileCols, fewRows*maxPanels*16))
 		w.regs = make([]float32, max(maxRegs*tileFloats, l.maxK)) // also a whole row, of experts that return their input
 		w.att = newAttention(s)
 		s.workers = append(s.workers, w)

@@ -93,7 +93,7 @@ func (s *Stage) placesOf(pad int) *places {
 			return p
 		}
 	}
-	s.places = append(s.places, &places{int32(pad), make([]int32, s.o.Limits.Rows)})
+	s.places = append(s.places, &places{int32(pad), make([]int32, s.o.Limits.Capacity())})
 	return s.places[len(s.places)-1]
 }
 

@@ -50,6 +50,8 @@ type Stage struct {
 	qkv     []float32
 	moe     *moeBuffers
 	ropes   []*rope
+	encodes bool         // the program has steps that encode a source
+	crosses bool         // the program has steps that read an encoded source
 	mach    *ref.Machine // runs Op steps
 
 	b        *batch.Batch
@@ -93,6 +95,11 @@ const privateRows = 2
 func Load(p *program.Program, src weight.Source, o Options) (*Stage, error) {
 	s := &Stage{p: p, o: o, team: o.Team, mach: ref.New(p.Graph, src), routes: map[program.Buf][]int32{}}
 	s.walk, s.mach.Memory = s.work, s
+	for i := range p.Steps {
+		s.encodes = s.encodes || p.Steps[i].Rows == graph.RowsMemory
+		x, ok := p.Steps[i].Body.(*program.Attention)
+		s.crosses = s.crosses || ok && x.Attr.Cross
+	}
 	l := &loader{s: s, src: src, seen: map[*graph.Weight]*weight.Rows{}}
 	if err := l.load(); err != nil {
 		s.Close()
@@ -129,7 +136,9 @@ func (s *Stage) Run(b *batch.Batch, in [][]float32) ([][]float32, error) {
 	}
 	s.b, s.rows, s.outs = b, b.Rows(), len(b.Out)
 	for i, v := range in {
-		copy(s.bufs[s.p.In[i]], v)
+		if !s.idle(s.p.In[i], b) {
+			copy(s.bufs[s.p.In[i]], v)
+		}
 	}
 	if err := s.place.set(s, b); err != nil {
 		return nil, err
@@ -173,6 +182,9 @@ func (s *Stage) work(id int) {
 	s.angles(w)
 	s.team.Barrier(id)
 	for i, e := range s.exec {
+		if !s.p.Steps[i].Runs(s.b.Encode) {
+			continue
+		}
 		var t0 time.Time
 		if s.o.Profile && id == 0 {
 			t0 = time.Now()
@@ -189,6 +201,12 @@ func (s *Stage) work(id int) {
 			s.team.Barrier(id)
 		}
 	}
+}
+
+// idle says that a value belongs to the other kind of batch.
+func (s *Stage) idle(v program.Buf, b *batch.Batch) bool {
+	f := &s.p.Buffers[v]
+	return !f.Const && f.Memory != b.Encode
 }
 
 // fail records the first error of a run; workers go on, so that barriers hold.

@@ -208,6 +208,8 @@ func cacheOf(p *program.Program, st *program.Step) (int, bool) {
 		return x.Cache, true
 	case *program.Attention:
 		return x.Attr.Cache, true
+	case *program.Put:
+		return x.Cache, true
 	case *program.OpStep:
 		return graph.CacheOf(p.Graph.Nodes[x.Node])
 	}

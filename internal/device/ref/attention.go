@@ -46,9 +46,13 @@ func (m *Machine) attention(n *graph.Node, in []*Value, b *batch.Batch, out *Val
 	if err != nil {
 		return err
 	}
+	bias, err := m.bias(a.Relative, a.Farthest, a.TwoSided)
+	if err != nil {
+		return err
+	}
 	for _, q := range b.Seqs {
 		s := m.sequence(q.ID)
-		if !a.Shared {
+		if !a.Shared && !a.Cross {
 			kw, vw := c.Heads*c.KeyDim, c.Heads*c.ValueDim
 			if len(s.k[a.Cache]) < int(q.Start)*kw {
 				return fmt.Errorf("sequence %d starts at position %d but holds %d", q.ID, q.Start, len(s.k[a.Cache])/kw)
@@ -60,9 +64,14 @@ func (m *Machine) attention(n *graph.Node, in []*Value, b *batch.Batch, out *Val
 			}
 		}
 		total := int(q.Start + q.N)
+		if a.Cross {
+			if total = len(s.k[a.Cache]) / (c.Heads * c.KeyDim); total == 0 {
+				return fmt.Errorf("sequence %d has no encoded source", q.ID)
+			}
+		}
 		err := m.parallel(int(q.N), func(from, to int) error {
 			for i := from; i < to; i++ {
-				attendRow(a, c, s, int(q.Start)+i, total, sinks, in[0].Row(int(q.Row)+i), out.Row(int(q.Row)+i))
+				attendRow(a, c, s, int(q.Start)+i, total, sinks, bias, in[0].Row(int(q.Row)+i), out.Row(int(q.Row)+i))
 			}
 			return nil
 		})
@@ -73,7 +82,7 @@ func (m *Machine) attention(n *graph.Node, in []*Value, b *batch.Batch, out *Val
 	return nil
 }
 
-func attendRow(a *graph.AttentionAttr, c graph.Cache, s *sequence, pos, total int, sinks, q, out []float32) {
+func attendRow(a *graph.AttentionAttr, c graph.Cache, s *sequence, pos, total int, sinks []float32, bias *Distances, q, out []float32) {
 	lo, hi := Visible(a, pos, total)
 	p := make([]float64, hi-lo)
 	group := a.Heads / a.KVHeads
@@ -95,6 +104,9 @@ func attendRow(a *graph.AttentionAttr, c graph.Cache, s *sequence, pos, total in
 			}
 			if a.Slopes != nil {
 				x += a.Slopes[h] * float64(j-pos)
+			}
+			if bias != nil {
+				x += float64(bias.At(h, j-pos))
 			}
 			p[j-lo] = x
 			top = math.Max(top, x)

@@ -34,11 +34,12 @@ type Machine struct {
 	Graph *graph.Graph
 	src   weight.Source
 
-	mu      sync.Mutex
-	rows    map[*graph.Weight]*weight.Rows
-	vectors map[*graph.Weight][]float32
-	state   map[int32]*sequence
-	Threads int
+	mu        sync.Mutex
+	rows      map[*graph.Weight]*weight.Rows
+	vectors   map[*graph.Weight][]float32
+	distances map[distanceKey]*Distances
+	state     map[int32]*sequence
+	Threads   int
 	// Memory is where operations with a state or with rows of earlier positions
 	// keep them; New gives a map by sequence id.
 	Memory Memory
@@ -47,7 +48,7 @@ type Machine struct {
 // New makes a machine for g with the tensors of src.
 func New(g *graph.Graph, src weight.Source) *Machine {
 	return &Machine{Graph: g, src: src, Threads: runtime.NumCPU(), rows: map[*graph.Weight]*weight.Rows{},
-		vectors: map[*graph.Weight][]float32{}, state: map[int32]*sequence{}, Memory: &ownMemory{g, map[int32]*kept{}}}
+		vectors: map[*graph.Weight][]float32{}, distances: map[distanceKey]*Distances{}, state: map[int32]*sequence{}, Memory: &ownMemory{g, map[int32]*kept{}}}
 }
 
 // Forget drops what the machine keeps of a sequence.
@@ -66,6 +67,9 @@ func (m *Machine) Run(b *batch.Batch) ([][]float32, error) {
 	if err != nil {
 		return nil, err
 	}
+	if b.Encode {
+		return nil, nil
+	}
 	v := all[m.Graph.Outputs[0].Node]
 	out := make([][]float32, len(b.Out))
 	for i, r := range b.Out {
@@ -75,6 +79,8 @@ func (m *Machine) Run(b *batch.Batch) ([][]float32, error) {
 }
 
 // Trace evaluates the graph and calls visit, if not nil, with each node's value.
+// A batch that encodes evaluates what depends on the source alone, and keeps
+// what cross attention reads; any other batch evaluates the rest.
 func (m *Machine) Trace(b *batch.Batch, visit func(*graph.Node, *Value)) ([]*Value, error) {
 	last, live := m.lastUse(), m.Graph.Live()
 	vals := make([]*Value, len(m.Graph.Nodes))
@@ -85,6 +91,12 @@ func (m *Machine) Trace(b *batch.Batch, visit func(*graph.Node, *Value)) ([]*Val
 		in := make([]*Value, len(n.In))
 		for k, id := range n.In {
 			in[k] = vals[id]
+		}
+		if n.Rows != graph.RowsConst && (n.Rows == graph.RowsMemory) != b.Encode {
+			if b.Encode {
+				m.keep(n, in, b)
+			}
+			continue
 		}
 		v, err := m.Eval(n, in, b)
 		if err != nil {
@@ -177,6 +189,11 @@ func (m *Machine) compute(n *graph.Node, in []*Value, b *batch.Batch, out *Value
 		return m.rope(n, in[0], b, out)
 	case graph.OpAttention:
 		return m.attention(n, in, b, out)
+	case graph.OpBlockSum:
+		blockSum(n.Attr.(*graph.BlockSumAttr).Size, in[0], b, out)
+		return nil
+	case graph.OpBlockAttn:
+		return m.blockAttention(n, in, b, out)
 	case graph.OpRoute:
 		return m.route(n.Attr.(*graph.RouteAttr), in[0], out)
 	case graph.OpPool:

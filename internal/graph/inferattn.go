@@ -1,0 +1,141 @@
+package graph
+
+import (
+	"fmt"
+	"math"
+	"slices"
+)
+
+func inferAttention(g *Graph, a *AttentionAttr, in []*Node) ([]int, Rows, error) {
+	if a.Cache < 0 || a.Cache >= len(g.Caches) || g.Caches[a.Cache].Kind != CacheKV {
+		return nil, 0, fmt.Errorf("attention: cache %d does not exist or keeps no keys", a.Cache)
+	}
+	c := g.Caches[a.Cache]
+	if a.Shared && len(in) != 1 || !a.Shared && len(in) != 3 {
+		return nil, 0, fmt.Errorf("attention: takes q, k, v, or q alone on a shared cache; got %d inputs", len(in))
+	}
+	for _, n := range in {
+		if len(n.Shape) != 2 {
+			return nil, 0, fmt.Errorf("attention: takes [heads, d], got %v", n.Shape)
+		}
+	}
+	rows, err := attentionRows(a, c, in)
+	if err != nil {
+		return nil, 0, err
+	}
+	q := in[0].Shape
+	if q[1] != c.KeyDim || c.Heads == 0 || q[0]%c.Heads != 0 {
+		return nil, 0, fmt.Errorf("attention: queries %v do not fit keys [%d, %d]: the width must be equal, the heads a multiple", q, c.Heads, c.KeyDim)
+	}
+	if !a.Shared && (!slices.Equal(in[1].Shape, []int{c.Heads, c.KeyDim}) || !slices.Equal(in[2].Shape, []int{c.Heads, c.ValueDim})) {
+		return nil, 0, fmt.Errorf("attention: keys %v and values %v do not fit each other", in[1].Shape, in[2].Shape)
+	}
+	if a.Heads != q[0] || a.KVHeads != c.Heads {
+		return nil, 0, fmt.Errorf("attention: states %d of %d heads, got %d of %d", a.Heads, a.KVHeads, q[0], c.Heads)
+	}
+	if a.Mask != MaskCausal && a.Mask != MaskChunk && a.Mask != MaskFull || a.Window < 0 || a.Mask == MaskChunk && a.Window == 0 {
+		return nil, 0, fmt.Errorf("attention: mask %q with window %d is not known", a.Mask, a.Window)
+	}
+	if err := expect("attention: sinks", a.Sinks, q[0]); err != nil {
+		return nil, 0, err
+	}
+	if a.Slopes != nil && len(a.Slopes) != q[0] {
+		return nil, 0, fmt.Errorf("attention: %d slopes for %d heads", len(a.Slopes), q[0])
+	}
+	return []int{q[0], c.ValueDim}, rows, relative("attention", a.Relative, a.Farthest, q[0], a.TwoSided)
+}
+
+// attentionRows says whose rows an attention computes: those of its queries.
+func attentionRows(a *AttentionAttr, c Cache, in []*Node) (Rows, error) {
+	rows := RowsToken
+	if in[0].Rows == RowsMemory {
+		rows = RowsMemory
+	}
+	for _, n := range in[1:] {
+		if (n.Rows == RowsMemory) != c.Memory {
+			return 0, fmt.Errorf("attention: keys and values must both be rows of the encoder, or neither")
+		}
+	}
+	switch {
+	case rows == RowsMemory && !c.Memory:
+		return 0, fmt.Errorf("attention: queries of the encoder cannot see rows of the decoder")
+	case a.Cross != (c.Memory && rows == RowsToken):
+		return 0, fmt.Errorf("attention: cross attention has queries of tokens and keys of the encoder's rows")
+	case a.Cross && (a.Mask != MaskFull || a.Window != 0 || !c.Kept):
+		return 0, fmt.Errorf("attention: cross attention sees all of the encoder's rows, and keeps them")
+	case a.Shared && c.Memory && !c.Kept:
+		return 0, fmt.Errorf("attention: the shared cache is not kept")
+	case a.Cross && (a.Relative != nil || a.Slopes != nil):
+		return 0, fmt.Errorf("attention: positions of two sequences have no distance, so cross attention takes no bias by distance")
+	}
+	return rows, nil
+}
+
+// relative checks a table of biases by distance.
+func relative(what string, table *Weight, farthest, heads int, twoSided bool) error {
+	if table == nil {
+		return nil
+	}
+	if len(table.Shape) != 2 || table.Shape[1] != heads {
+		return fmt.Errorf("%s: the relative bias needs a table [buckets, %d], got %v of %v", what, heads, table.Shape, table)
+	}
+	n := table.Shape[0]
+	if twoSided {
+		n /= 2
+	}
+	if n < 2 || farthest <= n/2 || farthest > maxDistance {
+		return fmt.Errorf("%s: %d buckets of relative positions do not fit a farthest distance of %d: it must be more than %d and at most %d", what, table.Shape[0], farthest, n/2, maxDistance)
+	}
+	return nil
+}
+
+// maxDistance bounds the table of biases that is unrolled by distance.
+const maxDistance = 1 << 20
+
+// Bucket is the row of a relative bias's table for the offset of a key from its
+// query: half of the buckets hold one distance each, the others grow
+// logarithmically up to farthest (Raffel et al. 2020). Computed in float32, as
+// the implementations do that such tables were trained with.
+func Bucket(offset, buckets, farthest int, twoSided bool) int {
+	base, n := 0, buckets
+	if twoSided {
+		n /= 2
+		if offset > 0 {
+			base = n
+		}
+		offset = max(offset, -offset)
+	} else {
+		offset = max(-offset, 0)
+	}
+	exact := n / 2
+	if offset < exact {
+		return base + offset
+	}
+	x := float32(math.Log(float64(float32(offset) / float32(exact))))
+	x = x / float32(math.Log(float64(farthest)/float64(exact)))
+	return base + min(n-1, exact+int(float32(x*float32(n-exact))))
+}
+
+func inferBlockAttn(a *BlockAttnAttr, in []*Node) ([]int, error) {
+	for _, n := range in {
+		if n.Rows != RowsMemory || len(n.Shape) != 2 {
+			return nil, fmt.Errorf("block_attention: takes [heads, d] in rows of the encoder, got %v", n.Shape)
+		}
+	}
+	q, k, v := in[0].Shape, in[1].Shape, in[2].Shape
+	if q[1] != k[1] || k[0] != v[0] || k[0] == 0 || q[0]%k[0] != 0 {
+		return nil, fmt.Errorf("block_attention: queries %v, keys %v and values %v do not fit each other", q, k, v)
+	}
+	if !slices.Equal(k, in[3].Shape) || !slices.Equal(v, in[4].Shape) {
+		return nil, fmt.Errorf("block_attention: keys %v and values %v of blocks are not shaped as those of rows, %v and %v", in[3].Shape, in[4].Shape, k, v)
+	}
+	if a.Heads != q[0] || a.KVHeads != k[0] || a.Size < 1 || a.Window < 0 {
+		return nil, fmt.Errorf("block_attention: %d of %d heads, blocks of %d, window %d do not fit queries %v and keys %v", a.Heads, a.KVHeads, a.Size, a.Window, q, k)
+	}
+	for _, t := range []*Weight{a.Relative, a.Side} {
+		if err := relative("block_attention", t, a.Farthest, q[0], true); err != nil {
+			return nil, err
+		}
+	}
+	return []int{q[0], v[1]}, nil
+}
