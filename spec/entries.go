@@ -72,7 +72,7 @@ func (r *relativeValue) Hash() (uint32, error) {
 }
 
 const docRelativeBias = `relative_bias(table, max_distance=128, two_sided=False)
-A bias by the distance of key and query (T5), for attention(…, bias=) and block_attention. Of B buckets (two_sided: B/2 for keys before the query and B/2 for keys
+A bias by the distance of key and query (Raffel et al. 2020), for attention(…, bias=) and block_attention. Of B buckets (two_sided: B/2 for keys before the query and B/2 for keys
 after it; else keys after it share bucket 0), half hold one distance each, the others grow logarithmically up to max_distance.
 - table: a tensor [B, H], which layers may share.
 - max_distance: from here on all keys share the last bucket.
@@ -126,7 +126,7 @@ func doBlockSum(t *tracer, name string, args starlark.Tuple, kwargs []starlark.T
 }
 
 const docBlockAttention = `block_attention(q, k, v, block_k, block_v, size, scale, window=None, bias=None, block_bias=None)
-Attention of an encoder's rows to the rows near them and to one key and value of every block, in one softmax (LongT5's transient global attention). q [H, d], k [K, d],
+Attention of an encoder's rows to the rows near them and to one key and value of every block, in one softmax (transient global attention, Guo et al. 2022). q [H, d], k [K, d],
 v [K, e] give [H, e].
 - q, k, v: of the rows.
 - block_k, block_v: of the blocks, as rows: any row of a block holds what belongs to the block (see block_sum).

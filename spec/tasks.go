@@ -20,7 +20,7 @@ type Task struct {
 const docTasks = `tasks(**tasks)
 Says what an encoder-decoder was trained to do: NAME = template of the source ("summarize: {text}"), or NAME = dict(source=, first=, source_tag=, languages=). A task
 translate is asked for as translate:en-fr; {from} and {to} are the two languages in all of its texts.
-- tasks: by name. source: the template. first: the token that the answer begins with after the start token ("__{to}__"). source_tag: the token that stands for the
+- **tasks: by name. source: the template. first: the token that the answer begins with after the start token ("__{to}__"). source_tag: the token that stands for the
   source's language in the source ("__{from}__"). languages: {code: name in the texts}; without it a code stands for itself.
 Errors: other keys, values that are no strings.
 `
@@ -79,7 +79,7 @@ func (x *Task) read(d *starlark.Dict) error {
 
 const docGeneration = `generation(**settings)
 Says what missing keys of generation_config.json mean for an encoder-decoder, as the defaults of the reference's configuration class do: decoder_start_token_id = 2.
-- settings: by the keys of generation_config.json.
+- **settings: by the keys of generation_config.json.
 Errors: values that are no numbers, strings, True, False or None.
 `
 
