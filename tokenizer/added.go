@@ -19,6 +19,8 @@ type addedToken struct {
 	rstrip     bool // and behind it
 	normalized bool // is looked for in the normalized text
 	space      bool // white space alone and not special: looked for even in text that is not parsed
+	inModel    bool // the model finds it by itself where it may; looked for only where it may not (parsed.strict)
+	atStart    bool // only at the beginning of a text
 }
 
 // addedTokens finds added tokens: leftmost first, and the longest there.
@@ -37,6 +39,8 @@ type parsed struct {
 	all   bool
 	mixed bool // spans say it
 	spans []span
+
+	strict bool // pieces of a prompt: what a user wrote is text, whatever it spells
 }
 
 func (p parsed) covers(start, end int) bool {
@@ -82,6 +86,7 @@ func joinRaw(pieces []Piece) (string, parsed) {
 	} else if len(marks.spans) == 0 {
 		marks = parsed{}
 	}
+	marks.strict = users
 	return b.String(), marks
 }
 
@@ -103,7 +108,7 @@ func newAddedTokens(list []addedToken, norm normalizer) (addedTokens, error) {
 		if normalized {
 			text, ok := within(norm, tok.text, left)
 			if !ok {
-				return a, fmt.Errorf("tokenizer: %w: added token %.40q: %w", ErrInvalid, tok.text, ErrTooLong)
+				return a, fmt.Errorf("%w: added token %.40q: %w", ErrInvalid, tok.text, ErrTooLong)
 			}
 			left -= len(text)
 			a.normalized.insert(text, int32(i))
@@ -133,7 +138,7 @@ func (a *addedTokens) cut(text string, marks parsed, normalizes bool, yield func
 // known any more, so all else was looked for before.
 func (a *addedTokens) cutNormalized(text string, marks parsed, yield func(part string, start int, id int32)) {
 	if marks.mixed {
-		marks = parsed{}
+		marks = parsed{strict: true}
 	}
 	a.cutWith(a.normalized, text, marks, yield)
 }
@@ -141,7 +146,7 @@ func (a *addedTokens) cutNormalized(text string, marks parsed, yield func(part s
 func (a *addedTokens) cutWith(t *trie, text string, marks parsed, yield func(part string, start int, id int32)) {
 	done := 0
 	for pos := t.candidate(text, 0); pos < len(text); {
-		n, size := t.longest(text[pos:], func(v int32) bool { return a.list[v].space || marks.covers(pos, pos+len(a.list[v].text)) })
+		n, size := t.longest(text[pos:], func(v int32) bool { return a.list[v].counts(pos, marks) })
 		if size == 0 || a.list[n].singleWord && insideWord(text, pos, pos+size) {
 			pos = t.candidate(text, pos+max(size, 1))
 			continue
@@ -164,6 +169,14 @@ func (a *addedTokens) cutWith(t *trie, text string, marks parsed, yield func(par
 	if done < len(text) {
 		yield(text[done:], done, -1)
 	}
+}
+
+// counts reports whether the token may be recognised at pos.
+func (t *addedToken) counts(pos int, marks parsed) bool {
+	if t.inModel && !marks.strict || t.atStart && pos > 0 {
+		return false
+	}
+	return t.space || marks.covers(pos, pos+len(t.text))
 }
 
 // insideWord reports whether text[start:end] touches a word character on either side.

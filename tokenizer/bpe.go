@@ -24,6 +24,9 @@ type bpe struct {
 	inside   *neighbours // characters that are neighbours in some piece; nil: words are not cut further
 	known    []uint32    // two bits an id: whether a word that equals the token encodes to it alone (1 yes, 2 no); atomic
 	newlines bool        // a word of newlines alone that is a token is taken whole
+
+	user   *trie  // pieces that are taken whole wherever they stand and never merge (SentencePiece's user-defined ones); nil: none
+	unused []bool // by id: pieces that fall apart into what they were merged from; nil: none
 }
 
 // symbol is a stretch of a word during merging; merged-away symbols have size 0.
@@ -31,6 +34,7 @@ type symbol struct {
 	id         int32
 	start, end int32
 	prev, next int32
+	frozen     bool // never merges
 }
 
 // spaceMark stands for a space in SentencePiece vocabularies.
@@ -59,7 +63,7 @@ func (m *bpe) encode(word string, sc *scratch, out []int32) []int32 {
 }
 
 func (m *bpe) encodeWord(word string, sc *scratch, out []int32) []int32 {
-	if id, ok := m.lookup[word]; ok && m.suffix == "" && m.wholeWord(word, id, sc) {
+	if id, ok := m.lookup[word]; ok && m.suffix == "" && (m.ranks == nil || m.ranks[id] != noPair) && m.wholeWord(word, id, sc) {
 		return append(out, id)
 	}
 	return m.merge(word, sc, out)

@@ -123,16 +123,13 @@ func collect(symbols []symbol, out []int32) []int32 {
 func (m *bpe) mergeTexts(word string, sc *scratch, out []int32) []int32 {
 	symbols := sc.symbols[:0]
 	for i := 0; i < len(word); {
-		w := 1
-		if !m.byteLevel {
-			_, w = utf8.DecodeRuneInString(word[i:])
-		}
+		w, frozen := m.width(word[i:], sc)
 		n := int32(len(symbols))
 		id, ok := m.lookup[word[i:i+w]]
 		if !ok {
 			id = -1
 		}
-		symbols = append(symbols, symbol{id: id, start: int32(i), end: int32(i + w), prev: n - 1, next: n + 1})
+		symbols = append(symbols, symbol{id: id, start: int32(i), end: int32(i + w), prev: n - 1, next: n + 1, frozen: frozen})
 		i += w
 	}
 	if len(symbols) == 0 {
@@ -142,13 +139,16 @@ func (m *bpe) mergeTexts(word string, sc *scratch, out []int32) []int32 {
 	sc.symbols, sc.queue = symbols, sc.queue[:0]
 	offer := func(left int32) {
 		right := symbols[left].next
-		if right < 0 {
+		if right < 0 || symbols[left].frozen || symbols[right].frozen {
 			return
 		}
 		end := symbols[right].end
 		id, ok := m.lookup[word[symbols[left].start:end]]
 		if ok && m.ranks[id] != noPair {
 			sc.queue.push(candidate{rank: m.ranks[id], pos: left, id: id, left: symbols[left].end, right: end})
+			if m.unused != nil && m.unused[id] {
+				sc.apart(word[symbols[left].start:end], symbols[left].end-symbols[left].start)
+			}
 		}
 	}
 	for i := range symbols {
@@ -166,18 +166,18 @@ func (m *bpe) mergeTexts(word string, sc *scratch, out []int32) []int32 {
 		}
 		offer(c.pos)
 	}
-	return m.collectTexts(word, symbols, out)
+	return m.collectTexts(word, symbols, sc, out)
 }
 
 // collectTexts appends the ids of symbols; characters without a token are spelled in bytes or become unknown.
-func (m *bpe) collectTexts(word string, symbols []symbol, out []int32) []int32 {
+func (m *bpe) collectTexts(word string, symbols []symbol, sc *scratch, out []int32) []int32 {
 	unknown := false
 	for i := int32(0); i >= 0; i = symbols[i].next {
 		s := symbols[i]
 		text := word[s.start:s.end]
 		switch {
 		case s.id >= 0:
-			out = append(out, s.id)
+			out = m.appendApart(text, s.id, sc, out)
 			unknown = false
 		case m.fallback && m.hasBytes(text):
 			for _, b := range []byte(text) {
@@ -187,6 +187,47 @@ func (m *bpe) collectTexts(word string, symbols []symbol, out []int32) []int32 {
 		case m.unk >= 0 && !(m.fuseUnk && unknown):
 			out = append(out, m.unk)
 			unknown = true
+		}
+	}
+	return out
+}
+
+// width is the size of the symbol that text begins with, and whether it never merges.
+func (m *bpe) width(text string, sc *scratch) (size int, frozen bool) {
+	if m.user != nil && !sc.strict {
+		if _, size = m.user.longest(text, nil); size > 0 {
+			return size, true
+		}
+	}
+	if m.byteLevel {
+		return 1, false
+	}
+	_, size = utf8.DecodeRuneInString(text)
+	return size, false
+}
+
+// apart remembers that a piece was offered as the merge of two parts, the first of so many bytes.
+func (sc *scratch) apart(piece string, left int32) {
+	if sc.parts == nil {
+		sc.parts = map[string]int32{}
+	}
+	sc.parts[piece] = left
+}
+
+// appendApart appends id, or the ids of the parts of a piece that is not to be used. A piece has fewer parts than bytes, so it ends.
+func (m *bpe) appendApart(text string, id int32, sc *scratch, out []int32) []int32 {
+	if m.unused == nil || !m.unused[id] {
+		return append(out, id)
+	}
+	left, ok := sc.parts[text]
+	if !ok {
+		return append(out, id)
+	}
+	for _, part := range []string{text[:left], text[left:]} {
+		if id, ok := m.lookup[part]; ok {
+			out = m.appendApart(part, id, sc, out)
+		} else if m.unk >= 0 {
+			out = append(out, m.unk)
 		}
 	}
 	return out

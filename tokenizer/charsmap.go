@@ -7,8 +7,7 @@ import (
 	"unicode/utf8"
 )
 
-// charsmap is SentencePiece's precompiled normalization: a double-array trie from byte strings to replacements. The longest match wins, as in
-// SentencePiece (the Rust reference looks at whole graphemes of up to five bytes first, which differs for no character that stands alone).
+// charsmap is SentencePiece's precompiled normalization: a double-array trie from byte strings to replacements.
 type charsmap struct {
 	units        []uint32 // of the double array (darts-clone: offset in bits 10–30, label in 0–7 and 31, leaf in 8, wide offset in 9)
 	replacements string   // each ends in a zero byte
@@ -33,8 +32,8 @@ func parseCharsmap(blob []byte) (*charsmap, error) {
 	return m, nil
 }
 
-// find returns the replacement of the longest string that text begins with, and that string's size; 0 if there is none.
-func (m *charsmap) find(text string) (to string, size int) {
+// find returns the replacement of the longest (or shortest) string that text begins with, and that string's size; 0 if there is none.
+func (m *charsmap) find(text string, shortest bool) (to string, size int) {
 	value := uint32(0)
 	unit, ok := m.unit(0)
 	at := offset(unit)
@@ -49,7 +48,9 @@ func (m *charsmap) find(text string) (to string, size int) {
 			if !ok {
 				break
 			}
-			value, size = leaf&(1<<31-1), i+1
+			if value, size = leaf&(1<<31-1), i+1; shortest {
+				break
+			}
 		}
 	}
 	if size == 0 || uint64(value) >= uint64(len(m.replacements)) {
@@ -68,33 +69,60 @@ func (m *charsmap) unit(at uint32) (uint32, bool) {
 
 func offset(unit uint32) uint32 { return unit >> 10 << (unit & (1 << 9) >> 6) }
 
-// charsmapNormalizer is the Precompiled normalizer.
+// charsmapNormalizer is the Precompiled normalizer: a grapheme of up to five bytes becomes the replacement of the shortest string that it begins with, if
+// there is one, and is gone with all that follows; else each of its characters does. (SentencePiece looks for the longest string instead, see
+// pieceNormalizer.)
 type charsmapNormalizer struct{ chars *charsmap }
 
 func (n charsmapNormalizer) normalize(text string) string {
 	var b strings.Builder
-	for i := 0; i < len(text); {
-		to, w := n.chars.find(text[i:])
-		if w == 0 {
-			_, w = utf8.DecodeRuneInString(text[i:])
-			to = text[i : i+w]
+	for text != "" {
+		size := graphemeSize(text)
+		cluster := text[:size]
+		text = text[size:]
+		if size < 6 {
+			if to, w := n.chars.find(cluster, true); w > 0 {
+				b.WriteString(to)
+				continue
+			}
 		}
-		b.WriteString(to)
-		i += w
+		for i, r := range cluster {
+			c := cluster[i : i+utf8.RuneLen(r)]
+			if to, w := n.chars.find(c, true); w > 0 {
+				c = to
+			}
+			b.WriteString(c)
+		}
 	}
 	return b.String()
 }
 
-// pieceNormalizer is SentencePiece's own normalization, as GGUF files of unigram models ask for it.
+// pieceNormalizer is SentencePiece's own normalization (Normalizer::Normalize of its normalizer.cc).
 type pieceNormalizer struct {
 	chars  *charsmap // nil: none
-	user   *trie     // user-defined pieces pass unchanged
-	prefix bool      // a space mark before the text
-	merge  bool      // runs of spaces count as one, those at the ends as none
+	user   *trie     // user-defined pieces pass unchanged; nil: none
+	prefix bool      // a space mark before the text, or behind it where suffix says so
+	suffix bool
+	merge  bool // runs of spaces count as one, those at the ends as none
+	plain  bool // spaces stay spaces
 }
 
 func (n *pieceNormalizer) normalize(text string) string {
+	for n.merge && text != "" {
+		to, w := n.next(text)
+		if to != " " {
+			break
+		}
+		text = text[w:]
+	}
+	if text == "" {
+		return ""
+	}
+	mark := n.mark()
 	var b strings.Builder
+	if n.prefix && !n.suffix {
+		b.WriteString(mark)
+	}
 	space := n.merge // the last character was a space, so another is dropped
 	for i := 0; i < len(text); {
 		to, w := n.next(text[i:])
@@ -102,19 +130,26 @@ func (n *pieceNormalizer) normalize(text string) string {
 		for space && strings.HasPrefix(to, " ") {
 			to = to[1:]
 		}
-		if to == "" {
-			continue
+		if to != "" {
+			b.WriteString(strings.ReplaceAll(to, " ", mark))
+			space = n.merge && strings.HasSuffix(to, " ")
 		}
-		if b.Len() == 0 && n.prefix {
-			b.WriteString(spaceMark)
-		}
-		b.WriteString(strings.ReplaceAll(to, " ", spaceMark))
-		space = n.merge && strings.HasSuffix(to, " ")
 	}
-	if n.merge {
-		return strings.TrimRight(b.String(), spaceMark)
+	out := b.String()
+	for n.merge && strings.HasSuffix(out, mark) {
+		out = strings.TrimSuffix(out, mark)
 	}
-	return b.String()
+	if n.prefix && n.suffix {
+		out += mark
+	}
+	return out
+}
+
+func (n *pieceNormalizer) mark() string {
+	if n.plain {
+		return " "
+	}
+	return spaceMark
 }
 
 func (n *pieceNormalizer) next(text string) (to string, size int) {
@@ -124,7 +159,7 @@ func (n *pieceNormalizer) next(text string) (to string, size int) {
 		}
 	}
 	if n.chars != nil {
-		if to, w := n.chars.find(text); w > 0 {
+		if to, w := n.chars.find(text, false); w > 0 {
 			return to, w
 		}
 	}

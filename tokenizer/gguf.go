@@ -28,6 +28,9 @@ var (
 // maxVocab bounds the ids of a vocabulary; the largest in use have some 300,000.
 const maxVocab = 1 << 22
 
+// maxPiece bounds the bytes of a piece: looking for pieces takes as long as they are, at every place of a text. The longest in use have some 500.
+const maxPiece = 1 << 12
+
 // Token types of tokenizer.ggml.token_type.
 const (
 	ggufNormal      = 1
@@ -256,7 +259,7 @@ func (r *ggufReader) finish(t *Tokenizer, v *vocabulary) {
 	}
 	var err error
 	if t.added, err = newAddedTokens(list, t.norm); err != nil && r.err == nil {
-		r.err = err
+		r.err = fmt.Errorf("tokenizer: %w", err)
 	}
 	t.ends = endTokens(t)
 }

@@ -128,6 +128,9 @@ func (n charsmapNormalizer) growth() float64 { return n.chars.growth() }
 // growth: a space of one byte becomes a mark of three, and a mark comes before the text.
 func (n *pieceNormalizer) growth() float64 {
 	g := float64(2 * len(spaceMark))
+	if n.plain {
+		g = 2
+	}
 	if n.chars != nil {
 		g *= n.chars.growth()
 	}
@@ -174,6 +177,8 @@ func decodeGrowth(stages []stageSpec) float64 {
 			g *= replaceGrowth(p.pattern, p.from, p.to)
 		case stageWordPiece, stageJoin: // a space before each token
 			g *= 2
+		case stageExact:
+			g *= max(1, float64(len(p.to))/float64(max(1, len(p.from))))
 		case stageSuffix:
 			g *= replaceGrowth(nil, p.from, " ")
 		}

@@ -96,13 +96,22 @@ func FromJSON(tokenizerJSON, config []byte) (*Tokenizer, error) {
 			return nil, fmt.Errorf("tokenizer: %w: tokenizer_config.json: %w", ErrInvalid, err)
 		}
 	}
-	r := &jsonReader{t: &Tokenizer{named: map[string]int32{}}, special: map[string]bool{}}
 	var added []addedJSON
 	if raw := parts["added_tokens"]; !isNull(raw) {
 		if err := json.Unmarshal([]byte(raw), &added); err != nil {
 			return nil, fmt.Errorf("tokenizer: %w: tokenizer.json: added_tokens: %w", ErrInvalid, err)
 		}
 	}
+	t, err := fromParts(parts, nil, added, &conf)
+	if err != nil {
+		return nil, fmt.Errorf("tokenizer: tokenizer.json: %w", err)
+	}
+	return t, nil
+}
+
+// fromParts builds a tokenizer from the parts of a tokenizer.json; m is its model where that was read already.
+func fromParts(parts map[string]string, m *modelJSON, added []addedJSON, conf *configJSON) (*Tokenizer, error) {
+	r := &jsonReader{t: &Tokenizer{named: map[string]int32{}}, special: map[string]bool{}}
 	if err := r.addedTokens(added, conf.Added); err != nil {
 		return nil, err
 	}
@@ -112,16 +121,23 @@ func FromJSON(tokenizerJSON, config []byte) (*Tokenizer, error) {
 	}{
 		{"normalizer", r.normalizer},
 		{"pre_tokenizer", r.preTokenizer},
-		{"model", r.model},
+		{"model", func(raw string) (err error) {
+			if m == nil {
+				if m, err = parseModel(raw); err != nil {
+					return err
+				}
+			}
+			return r.model(m)
+		}},
 		{"decoder", r.decoder},
 		{"post_processor", r.postProcessor},
 	}
 	for _, s := range steps {
 		if err := s.read(parts[s.name]); err != nil {
-			return nil, fmt.Errorf("tokenizer: tokenizer.json: %s: %w", s.name, err)
+			return nil, fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
-	if err := r.finish(&conf); err != nil {
+	if err := r.finish(conf); err != nil {
 		return nil, err
 	}
 	return r.t, nil
@@ -136,7 +152,7 @@ func (r *jsonReader) addedTokens(list []addedJSON, more map[string]addedJSON) er
 	r.byID = map[int32]string{}
 	add := func(tok addedJSON) error {
 		if tok.ID < 0 || tok.ID >= maxVocab {
-			return fmt.Errorf("tokenizer: %w: added token %.40q has id %d, want 0 to %d", ErrInvalid, tok.Content, tok.ID, maxVocab-1)
+			return fmt.Errorf("%w: added token %.40q has id %d, want 0 to %d", ErrInvalid, tok.Content, tok.ID, maxVocab-1)
 		}
 		if tok.Content == "" || seen[tok.Content] {
 			return nil
@@ -163,7 +179,7 @@ func (r *jsonReader) addedTokens(list []addedJSON, more map[string]addedJSON) er
 		tok := more[id]
 		n, err := strconv.ParseInt(id, 10, 64)
 		if err != nil || n < 0 || n >= maxVocab {
-			return fmt.Errorf("tokenizer: %w: tokenizer_config.json: added_tokens_decoder has the id %.40q, want 0 to %d", ErrInvalid, id, maxVocab-1)
+			return fmt.Errorf("%w: tokenizer_config.json: added_tokens_decoder has the id %.40q, want 0 to %d", ErrInvalid, id, maxVocab-1)
 		}
 		tok.ID = n
 		if _, taken := r.byID[int32(tok.ID)]; taken {

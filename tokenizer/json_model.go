@@ -21,6 +21,10 @@ type modelJSON struct {
 	MaxCharsPerWord *int    `json:"max_input_chars_per_word"`
 
 	vocab, merges string
+
+	pieces []pieceJSON // instead of vocab
+	lines  string      // instead of merges: the text of a merges.txt
+	ranks  bool        // instead of merges: a pair merges to its concatenation, ranked by its id (tiktoken)
 }
 
 // parseModel reads all but vocab and merges, which it cuts out.
@@ -50,11 +54,7 @@ func parseModel(raw string) (*modelJSON, error) {
 	return m, nil
 }
 
-func (r *jsonReader) model(raw string) error {
-	m, err := parseModel(raw)
-	if err != nil {
-		return err
-	}
+func (r *jsonReader) model(m *modelJSON) error {
 	kind := m.Type
 	if kind == "" { // files before the type was written
 		switch {
@@ -68,9 +68,12 @@ func (r *jsonReader) model(raw string) error {
 			kind = "WordLevel"
 		}
 	}
-	pieces, err := scanVocab(m.vocab)
-	if err != nil {
-		return err
+	pieces := m.pieces
+	if pieces == nil {
+		var err error
+		if pieces, err = scanVocab(m.vocab); err != nil {
+			return err
+		}
 	}
 	r.t.byteLevel = kind == "BPE" && r.alpha
 	if !r.t.byteLevel && r.alpha {
@@ -136,8 +139,13 @@ func (r *jsonReader) bpe(j *modelJSON) error {
 		m.fallback = j.ByteFallback
 	}
 	m.merges = newPairTable(len(t.lookup))
+	if j.ranks {
+		r.rankedPairs(m)
+		t.model = m
+		return nil
+	}
 	var left, right []byte
-	err := scanMerges(j.merges, func(n int, l, rt string) error {
+	err := j.eachMerge(func(n int, l, rt string) error {
 		if t.byteLevel {
 			var ok1, ok2 bool
 			left, ok1 = fromByteLevel(left[:0], l)
@@ -155,6 +163,29 @@ func (r *jsonReader) bpe(j *modelJSON) error {
 	m.cutFurther()
 	t.model = m
 	return nil
+}
+
+// eachMerge yields the merges in order.
+func (j *modelJSON) eachMerge(yield func(n int, left, right string) error) error {
+	if j.lines == "" {
+		return scanMerges(j.merges, yield)
+	}
+	return scanMergeLines(j.lines, yield)
+}
+
+// rankedPairs makes every two tokens that are a third when put together a merge, whose rank is the id of the third. Merging then does what tiktoken does.
+func (r *jsonReader) rankedPairs(m *bpe) {
+	for text, id := range m.lookup {
+		for cut := 1; cut < len(text); cut++ {
+			li, ok := m.lookup[text[:cut]]
+			if !ok {
+				continue
+			}
+			if ri, ok := m.lookup[text[cut:]]; ok {
+				m.merges.set(li, ri, pairRank{rank: id, id: id})
+			}
+		}
+	}
 }
 
 // mergeBytes stores a merge of raw bytes.

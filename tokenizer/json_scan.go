@@ -263,3 +263,25 @@ func (s *scanner) merge() (left, right string, ok bool) {
 	}
 	return left, right, ok && !strings.Contains(right, " ")
 }
+
+// scanMergeLines reads merges.txt: a pair a line, with a line that begins with #version before them.
+func scanMergeLines(text string, yield func(n int, left, right string) error) error {
+	n := 0
+	for number := 1; text != ""; number++ {
+		var line string
+		line, text, _ = strings.Cut(text, "\n")
+		line = strings.TrimSuffix(line, "\r")
+		if line == "" || strings.HasPrefix(line, "#version") {
+			continue
+		}
+		left, right, ok := strings.Cut(line, " ")
+		if right, _, more := strings.Cut(right, " "); !ok || left == "" || right == "" || more {
+			return fmt.Errorf("%w: line %d (%.60q) is not two pieces", ErrInvalid, number, line)
+		}
+		if err := yield(n, left, right); err != nil {
+			return err
+		}
+		n++
+	}
+	return nil
+}

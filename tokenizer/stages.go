@@ -20,6 +20,8 @@ const (
 	stageWordPiece                     // joins words with spaces
 	stageSuffix                        // from ends a word: a space, but nothing in the last token
 	stageJoin                          // a space before every token but the first (no decoder)
+	stageExact                         // the token from → to
+	stageLead                          // takes one mark off each token while there is no text yet, start times at most
 )
 
 // stageSpec is one decoder of the file.
@@ -81,6 +83,14 @@ func (s *stage) next(token string, emit func(string)) {
 		if s.started {
 			token = " " + token
 		}
+	case stageExact:
+		if token == p.from {
+			token = p.to
+		}
+	case stageLead:
+		token = s.lead(token)
+		emit(token)
+		return
 	}
 	s.started = true
 	emit(token)
@@ -100,6 +110,19 @@ func (s *stage) flush(emit func(string)) {
 		emit(s.held)
 	}
 	*s = stage{spec: s.spec}
+}
+
+// lead takes the mark off a token that stands before any text.
+func (s *stage) lead(token string) string {
+	if s.started {
+		return token
+	}
+	if rest, ok := strings.CutPrefix(token, s.spec.from); ok {
+		token = rest
+		s.stripped++
+	}
+	s.started = token != "" || s.stripped >= s.spec.start
+	return token
 }
 
 // stripAll strips at the beginning of the text and holds back what may have to go at its end.

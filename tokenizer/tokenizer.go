@@ -25,6 +25,7 @@ type Tokenizer struct {
 	stages []stageSpec
 	named  map[string]int32 // bos, eos, eot, …: ids that the file names
 	ends   []int32
+	notes  []string
 	pool   sync.Pool // *scratch
 }
 
@@ -66,6 +67,8 @@ type scratch struct {
 	lattice []lattice
 	room    int  // bytes that normalization may still make
 	over    bool // it would make more
+	strict  bool // user-defined pieces do not count: the text comes from a stranger
+	parts   map[string]int32
 }
 
 // Encode returns the ids of text. Without ParseSpecial the text is taken literally, except that added tokens of white space alone (runs of spaces or
@@ -113,7 +116,8 @@ func (t *Tokenizer) encode(text string, marks parsed, addSpecial bool) ([]int32,
 	if sc == nil {
 		sc = &scratch{}
 	}
-	sc.room, sc.over = room(text), false
+	sc.room, sc.over, sc.strict = room(text), false, marks.strict
+	clear(sc.parts)
 	t.added.cut(text, marks, t.norm != nil, func(part string, start int, id int32) {
 		if id >= 0 {
 			out = append(out, id)
@@ -271,3 +275,6 @@ func (t *Tokenizer) Suffix() []int32 { return t.suffix }
 // EndTokens returns the ids that end a generation, ascending: those the file names (eos, eot, eom) and control tokens whose text is well known to do so.
 // The caller must not change them.
 func (t *Tokenizer) EndTokens() []int32 { return t.ends }
+
+// Notes says, for a person, what was assumed in reading the files. The caller must not change it.
+func (t *Tokenizer) Notes() []string { return t.notes }

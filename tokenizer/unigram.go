@@ -13,6 +13,10 @@ type unigram struct {
 	unkScore float64
 	bytes    [256]int32
 	fallback bool
+
+	single bool    // scores add up in single precision, as in SentencePiece; tokenizers adds in double
+	user   []bool  // by id: pieces that are always taken (SentencePiece's user-defined ones); nil: none
+	top    float64 // the highest score, for their bonus
 }
 
 // unkPenalty is how far below the least likely piece an unknown character stands, as in SentencePiece.
@@ -34,14 +38,14 @@ func (m *unigram) encode(word string, sc *scratch, out []int32) []int32 {
 	best[0].start = 0
 	for i := 0; i < len(word); {
 		_, w := utf8.DecodeRuneInString(word[i:])
-		m.extend(word, i, w, best)
+		m.extend(word, i, w, sc.strict, best)
 		i += w
 	}
 	return m.trace(word, best, out)
 }
 
 // extend offers every piece that begins at i, and the unknown character of w bytes if no piece is just that.
-func (m *unigram) extend(word string, i, w int, best []lattice) {
+func (m *unigram) extend(word string, i, w int, strict bool, best []lattice) {
 	base := best[i].score
 	whole := false
 	node := uint32(0)
@@ -54,14 +58,28 @@ func (m *unigram) extend(word string, i, w int, best []lattice) {
 			continue
 		}
 		end := j + 1
+		score := m.scores[id]
+		if m.user != nil && m.user[id] {
+			if strict {
+				continue
+			}
+			score = float64(float32(end-i)*float32(m.top)) - 0.1
+		}
 		whole = whole || end == i+w
-		if s := base + m.scores[id]; best[end].start < 0 || s > best[end].score {
-			best[end] = lattice{score: s, start: int32(i), id: id}
+		if s := base + score; best[end].start < 0 || s > best[end].score {
+			best[end] = lattice{score: m.round(s), start: int32(i), id: id}
 		}
 	}
-	if s := base + m.unkScore; !whole && (best[i+w].start < 0 || s > best[i+w].score) {
+	if s := m.round(base + m.unkScore); !whole && (best[i+w].start < 0 || s > best[i+w].score) {
 		best[i+w] = lattice{score: s, start: int32(i), id: -1}
 	}
+}
+
+func (m *unigram) round(score float64) float64 {
+	if m.single {
+		return float64(float32(score))
+	}
+	return score
 }
 
 // trace follows the best way back and appends its ids. Neighbouring unknown characters are one.

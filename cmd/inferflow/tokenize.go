@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -26,7 +27,13 @@ func tokenizeCommand() *cobra.Command {
 With --jsonl each line of standard input is {"text": …, "special": true|false,
 "parse": true|false} and each line of output the array of its ids. "special"
 adds the tokens of the post-processor (default false); "parse" recognises added
-tokens inside the text (default true).`,
+tokens inside the text (default true). A line {"ids": [...], "skip": true|false}
+gives their text as a JSON string; "skip" leaves special tokens out (default
+false), "stream" decodes one id at a time.
+
+MODEL may also be a folder that holds a tokenizer only: tokenizer.json,
+tokenizer.model, tekken.json, tiktoken files, vocab.json with merges.txt, or
+vocab.txt.`,
 		Example: `  inferflow tokenize smollm2 "Hello, world"
   echo '{"text": "Hello", "special": true}' | inferflow tokenize smollm2 --jsonl`,
 		Args: argsBetween(1, 2, "a model and perhaps a text"),
@@ -76,31 +83,36 @@ func openTokenizer(ctx context.Context, ref string) (*tokenizer.Tokenizer, error
 	if err != nil {
 		return nil, err
 	}
-	return model.OpenTokenizer(path)
+	tok, err := model.OpenTokenizer(path)
+	if err == nil {
+		for _, note := range tok.Notes() {
+			notice(note)
+		}
+	}
+	return tok, err
 }
 
 // maxLine bounds a line of JSON.
 const maxLine = 64 << 20
 
+// tokenizeLine is a line of JSON: a text to encode, or ids to decode.
+type tokenizeLine struct {
+	Text    *string  `json:"text"`
+	Special bool     `json:"special"`
+	Parse   *bool    `json:"parse"`
+	IDs     *[]int32 `json:"ids"`
+	Skip    bool     `json:"skip"`
+	Stream  bool     `json:"stream"`
+}
+
 func tokenizeLines(tok *tokenizer.Tokenizer, r io.Reader, w *bufio.Writer) error {
 	sc := bufio.NewScanner(r)
 	sc.Buffer(make([]byte, 64<<10), maxLine)
 	for n := 1; sc.Scan(); n++ {
-		in := struct {
-			Text    *string `json:"text"`
-			Special bool    `json:"special"`
-			Parse   *bool   `json:"parse"`
-		}{}
-		if err := json.Unmarshal(sc.Bytes(), &in); err != nil {
-			return fmt.Errorf("line %d: %w", n, err)
-		}
-		if in.Text == nil {
-			return fmt.Errorf("line %d: no \"text\"", n)
-		}
-		o := tokenizer.Options{AddSpecial: in.Special, ParseSpecial: in.Parse == nil || *in.Parse}
-		ids, err := tok.TryEncode(*in.Text, o)
+		var in tokenizeLine
+		err := json.Unmarshal(sc.Bytes(), &in)
 		if err == nil {
-			err = printIDs(w, ids)
+			err = in.answer(tok, w)
 		}
 		if err != nil {
 			return fmt.Errorf("line %d: %w", n, err)
@@ -111,6 +123,33 @@ func tokenizeLines(tok *tokenizer.Tokenizer, r io.Reader, w *bufio.Writer) error
 		}
 	}
 	return sc.Err()
+}
+
+func (in *tokenizeLine) answer(tok *tokenizer.Tokenizer, w io.Writer) error {
+	if (in.Text == nil) == (in.IDs == nil) {
+		return errors.New(`want either "text" or "ids"`)
+	}
+	if in.Text != nil {
+		o := tokenizer.Options{AddSpecial: in.Special, ParseSpecial: in.Parse == nil || *in.Parse}
+		ids, err := tok.TryEncode(*in.Text, o)
+		if err != nil {
+			return err
+		}
+		return printIDs(w, ids)
+	}
+	text := ""
+	if in.Stream {
+		d := tok.NewDecoder(in.Skip)
+		var b strings.Builder
+		for _, id := range *in.IDs {
+			b.WriteString(d.Next(id))
+		}
+		b.WriteString(d.Flush())
+		text = b.String()
+	} else {
+		text = tok.Decode(*in.IDs, in.Skip)
+	}
+	return json.NewEncoder(w).Encode(text)
 }
 
 func printIDs(w io.Writer, ids []int32) error {

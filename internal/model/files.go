@@ -150,19 +150,14 @@ func (f *files) tokenizer() (*tokenizer.Tokenizer, error) {
 	if f.meta != nil {
 		return tokenizer.FromGGUF(f.meta)
 	}
-	raw, err := f.optional("tokenizer.json")
-	if err != nil {
-		return nil, err
-	}
-	if raw == nil {
-		return nil, fmt.Errorf("model: %s: no tokenizer.json beside config.json: %w", f.dir, tokenizer.ErrNoTokenizer)
-	}
-	config, err := f.optional("tokenizer_config.json")
-	if err != nil {
-		return nil, err
-	}
-	return tokenizer.FromJSON(raw, config)
+	return tokenizer.Open(folder{f.dir})
 }
+
+// folder gives the tokenizer its files.
+type folder struct{ dir string }
+
+// ReadFile implements tokenizer.Files.
+func (f folder) ReadFile(name string) ([]byte, error) { return readJSON(filepath.Join(f.dir, name)) }
 
 // template finds the chat template's source; "" where there is none.
 func (f *files) template() (string, error) {
@@ -211,12 +206,17 @@ func templateOf(raw []byte) (string, error) {
 	return "", nil
 }
 
-// OpenTokenizer reads only the tokenizer of the model at path.
+// OpenTokenizer reads only the tokenizer of the model at path, which may also be a folder with nothing else.
 func OpenTokenizer(path string) (*tokenizer.Tokenizer, error) {
 	f, err := openFiles(path)
-	if err != nil {
-		return nil, err
+	if err == nil {
+		defer f.Close()
+		return f.tokenizer()
 	}
-	defer f.Close()
-	return f.tokenizer()
+	if info, e := os.Stat(path); e == nil && info.IsDir() {
+		if t, e := tokenizer.Open(folder{path}); !errors.Is(e, tokenizer.ErrNoTokenizer) {
+			return t, e
+		}
+	}
+	return nil, err
 }
