@@ -37,7 +37,7 @@ var vocabulary = []section{
 	{"Rows", []word{
 		{"layers", doLayers, docLayers}, {"embed", doEmbed, docEmbed}, {"linear", doLinear, docLinear}, {"tokens", doTokens, docTokens},
 		{"positions", doPositions, docPositions}, {"token_types", doTokenTypes, docTokenTypes}, {"pool", doPool, docPool},
-		{"param", doParam, docParam}, {"const", doConst, docConst},
+		{"param", doParam, docParam}, {"const", doConst, docConst}, {"name", doName, docName},
 	}},
 	{"Norms", []word{
 		{"rms_norm", doRMSNorm, docRMSNorm}, {"layer_norm", doLayerNorm, docLayerNorm}, {"l2_norm", doL2Norm, docL2Norm},

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -45,6 +46,8 @@ type storedTensor struct {
 // reply is what a child gives back.
 type reply struct {
 	Error           string
+	Problems        []Problem
+	Sketch          bool
 	Graph           json.RawMessage
 	Config          []ConfigValue
 	Ignored, Unused []string
@@ -71,13 +74,18 @@ func ChildMain(stdin io.Reader, stdout io.Writer) int {
 	}
 	t, err := trace(req.Name, req.Source, newRequestFiles(&req), Options{Set: req.Set, AllowUnused: req.AllowUnused, Output: req.Output})
 	if err != nil {
-		return answer(stdout, reply{Error: err.Error()})
+		r := reply{Error: err.Error()}
+		if fit := (*FitError)(nil); errors.As(err, &fit) {
+			r.Problems, r.Unread = fit.Problems, fit.Unread
+		}
+		return answer(stdout, r)
 	}
 	g, err := graph.Encode(t.Graph)
 	if err != nil {
 		return answer(stdout, reply{Error: err.Error()})
 	}
-	return answer(stdout, reply{Graph: g, Config: t.Config, Ignored: t.Ignored, Unused: t.Unused, Unread: t.Unread, Notes: t.Notes, Chat: t.Chat, MaxPositions: t.MaxPositions, Tasks: t.Tasks, Generation: t.Generation})
+	return answer(stdout, reply{Graph: g, Config: t.Config, Ignored: t.Ignored, Unused: t.Unused, Unread: t.Unread, Notes: t.Notes, Chat: t.Chat, MaxPositions: t.MaxPositions,
+		Tasks: t.Tasks, Generation: t.Generation, Sketch: t.Sketch})
 }
 
 func answer(w io.Writer, r reply) int {

@@ -31,7 +31,7 @@ func (t *tracer) checkNumbers() {
 		if want == 0 || len(n.have) == 0 || slices.Contains(n.have, want) {
 			continue
 		}
-		t.problems = append(t.problems, problem{s.line, fmt.Sprintf("the tensors give %s %s, but %s says %s = %d", listed(n.have), n.what, source, key, want)})
+		t.problems = append(t.problems, Problem{Kind: ProblemOther, Line: s.line, Text: fmt.Sprintf("the tensors give %s %s, but %s says %s = %d", listed(n.have), n.what, source, key, want)})
 	}
 	t.checkVocabulary()
 }
@@ -45,12 +45,12 @@ func (t *tracer) checkVocabulary() {
 	}
 	rows := max(g.Vocab, sourceVocab(g))
 	if want, key, source := t.stated("vocab_size", embedLine(g)); want > rows {
-		t.problems = append(t.problems, problem{embedLine(g), fmt.Sprintf("the embedding has %d rows, but %s says %s = %d", rows, source, key, want)})
+		t.problems = append(t.problems, Problem{Kind: ProblemOther, Line: embedLine(g), Text: fmt.Sprintf("the embedding has %d rows, but %s says %s = %d", rows, source, key, want)})
 	}
 	for _, o := range g.Outputs {
 		n := g.Nodes[o.Node]
 		if o.Name == "logits" && len(n.Shape) == 1 && n.Shape[0] > g.Vocab {
-			t.problems = append(t.problems, problem{n.Line, fmt.Sprintf("%d logits, but the embedding has %d rows: an id beyond them could not be read back", n.Shape[0], g.Vocab)})
+			t.problems = append(t.problems, Problem{Kind: ProblemOther, Line: n.Line, Text: fmt.Sprintf("%d logits, but the embedding has %d rows: an id beyond them could not be read back", n.Shape[0], g.Vocab)})
 		}
 	}
 }
@@ -95,7 +95,7 @@ func (t *tracer) stated(name string, line graph.Line) (n int, key, source string
 		}
 		n, err := starlark.AsInt32(v)
 		if err != nil || n < 1 {
-			t.problems = append(t.problems, problem{line, fmt.Sprintf("%s (%s) is %v, expected a whole number above 0", key, source, v)})
+			t.problems = append(t.problems, Problem{Kind: ProblemOther, Line: line, Text: fmt.Sprintf("%s (%s) is %v, expected a whole number above 0", key, source, v)})
 			return 0, "", ""
 		}
 		return n, key, source

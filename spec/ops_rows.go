@@ -138,6 +138,9 @@ func doLinear(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tup
 		bw = b.w
 	}
 	t.b.Name = baseName(w.name)
+	if n, ok := starlark.AsString(weight); ok {
+		t.b.Name = n // not that of a tied tensor
+	}
 	return t.made(t.b.Linear(x.node, w.w, bw))
 }
 

@@ -346,7 +346,7 @@ func (t *tracer) stackPlain(pattern string, n int) (*weightValue, error) {
 	for e := range args {
 		name := before + strconv.Itoa(e) + after
 		v, ok := t.files.Tensor(name)
-		if !ok || e > 0 && v.Type != typ || t.scaledType(v.Type) {
+		if !ok || v.Shape == nil || e > 0 && v.Type != typ || t.scaledType(v.Type) {
 			return nil, nil
 		}
 		typ = v.Type

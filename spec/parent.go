@@ -45,7 +45,10 @@ func traceChild(s *Spec, files Files) (*Traced, error) {
 		return nil, fmt.Errorf("spec: %s: %w: the tracing process answered no JSON: %w", s.Name, ErrTrace, err)
 	}
 	if r.Error != "" {
-		return nil, &childError{printable(r.Error)}
+		return nil, childFailure(r)
+	}
+	if r.Sketch {
+		return &Traced{Sketch: true, Config: r.Config, Ignored: r.Ignored, Unused: r.Unused, Unread: r.Unread}, nil
 	}
 	g, err := graph.Decode(r.Graph)
 	if err != nil {
@@ -101,6 +104,18 @@ type childError struct{ text string }
 
 func (e *childError) Error() string { return e.text }
 func (e *childError) Unwrap() error { return ErrTrace }
+
+// childFailure is what a child said of its failure.
+func childFailure(r reply) error {
+	if len(r.Problems) == 0 {
+		return &childError{printable(r.Error)}
+	}
+	for i := range r.Problems {
+		p := &r.Problems[i]
+		p.Text, p.Tensor, p.Line.File = printable(p.Text), printable(p.Tensor), printable(p.Line.File)
+	}
+	return &FitError{Problems: r.Problems, Unread: r.Unread}
+}
 
 // runChild gives a fresh process the request and returns what it wrote. The
 // child has no environment but what the runtime needs, and no arguments.

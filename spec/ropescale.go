@@ -291,6 +291,10 @@ func (t *tracer) storedFactors(tab *graph.RopeTable, c *config, r ropeConfig) (d
 			return nil
 		}
 		t.used[name] = true
+		if v.Shape == nil {
+			t.sketch = true
+			return nil
+		}
 		if v.Shape.Elements() != tab.Dim/2 || len(v.Shape) != 1 {
 			t.complain("rope_table: %s is %v, expected [%d]", name, v.Shape, tab.Dim/2)
 			return nil

@@ -31,7 +31,8 @@ type Files interface {
 	Config() map[string]any
 	// Architecture is general.architecture of a GGUF file, "" otherwise.
 	Architecture() string
-	// Tensor finds a stored tensor; its bytes are not read.
+	// Tensor finds a stored tensor; its bytes are not read. Where only names
+	// are known the view's Shape is nil: such files can be checked, not run.
 	Tensor(name string) (tensor.View, bool)
 	// TensorNames lists all stored tensors in any order.
 	TensorNames() []string
@@ -102,7 +103,9 @@ type Traced struct {
 	Generation map[string]any
 	Tasks      []Task
 	SpecName   string
-	Lines      []string // the specification's text by line, for explain and profiles
+	// Sketch says that shapes were unknown: Graph is incomplete and cannot run.
+	Sketch bool
+	Lines  []string // the specification's text by line, for explain and profiles
 }
 
 // Resolve picks the specification for a model: the one that options name, else
@@ -115,7 +118,7 @@ func Resolve(files Files, o Options) (*Spec, error) {
 	case o.Name != "":
 		src, err := librarySource(o.Name)
 		if err != nil {
-			return nil, fmt.Errorf("spec: %q: %w: it is none of the shipped ones (%s)", o.Name, ErrNoSpec, strings.Join(Library(), ", "))
+			return nil, noShipped(o.Name)
 		}
 		return &Spec{Name: o.Name, Source: src, opts: o}, nil
 	}

@@ -37,7 +37,8 @@ type tracer struct {
 	perms    map[[2]int][]int // row orders by heads and width
 	ignores  []matcher
 	serves   []servesRule
-	problems []problem
+	problems []Problem
+	sketch   bool // some tensor is known by its name only
 	layers   int
 	chat     Chat
 	tasks    []Task
@@ -46,13 +47,6 @@ type tracer struct {
 	generation map[string]any
 
 	quantization *quantization // of the folder, once asked for
-}
-
-// problem is a mismatch between specification and files. A trace goes on
-// after one, so that all are told together.
-type problem struct {
-	line graph.Line
-	text string
 }
 
 const tracerKey = "tracer"
@@ -110,15 +104,21 @@ func (t *tracer) line() graph.Line {
 }
 
 // complain records a problem at the present line and says what stands there.
+// A trace goes on after one, so that all are told together.
 func (t *tracer) complain(format string, args ...any) {
+	t.complainOf(ProblemOther, "", format, args...)
+}
+
+// complainOf is complain for a problem of a kind, about a tensor.
+func (t *tracer) complainOf(kind, tensor, format string, args ...any) {
 	if t.full() {
 		t.thread.Cancel("too many problems")
 		return
 	}
 	line, stack := t.where()
-	p := problem{line, fmt.Sprintf(format, args...)}
+	p := Problem{Kind: kind, Line: line, Tensor: tensor, Text: fmt.Sprintf(format, args...)}
 	if n := len(stack); n > 0 && strings.HasPrefix(stack[n-1].File, stdPrefix) {
-		p.text += fmt.Sprintf(" (in %s)", stack[n-1])
+		p.Text += fmt.Sprintf(" (in %s)", stack[n-1])
 	}
 	t.problems = append(t.problems, p)
 }
@@ -177,7 +177,7 @@ func (t *tracer) setOutputs(file string, out starlark.Value) error {
 	default:
 		return fmt.Errorf("spec: %s: %w: model(c) returns a value or a dict of values, got %s", file, ErrTrace, out.Type())
 	}
-	if len(t.b.G.Outputs) == 0 && len(t.problems) == 0 {
+	if len(t.b.G.Outputs) == 0 && len(t.problems) == 0 && !t.sketch {
 		return fmt.Errorf("spec: %s: %w: model(c) returns nothing", file, ErrTrace)
 	}
 	return nil
@@ -191,7 +191,7 @@ func (t *tracer) output(name string, v *value) {
 
 // finish sorts stored tensors into used, ignored and unused, and reports.
 func (t *tracer) finish() (*Traced, error) {
-	r := &Traced{Graph: t.b.G, Config: t.config.values(), Chat: t.chat, Tasks: t.tasks, Generation: t.generation}
+	r := &Traced{Graph: t.b.G, Config: t.config.values(), Chat: t.chat, Tasks: t.tasks, Generation: t.generation, Sketch: t.sketch}
 	r.Graph.Layers = t.layers
 	for _, name := range t.stored {
 		switch {
@@ -216,6 +216,9 @@ func (t *tracer) finish() (*Traced, error) {
 	}
 	if len(t.problems) > 0 || len(unused) > 0 {
 		return nil, t.report(unused, nil)
+	}
+	if t.sketch {
+		return r, nil
 	}
 	if err := graph.Validate(r.Graph); err != nil {
 		return nil, fmt.Errorf("spec: %w: %w", ErrTrace, err)

@@ -139,7 +139,7 @@ func (v *value) withNumber(f string, n float64, left bool) (starlark.Value, erro
 // are problems, told with all others at the end.
 func (t *tracer) made(n *graph.Node, err error) (*value, error) {
 	if err != nil {
-		t.complain("%v", err)
+		t.complainOf(ProblemShape, "", "%v", err)
 		return &value{t: t}, nil
 	}
 	if n.ID >= maxNodes {

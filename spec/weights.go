@@ -87,7 +87,7 @@ func (w *weightValue) derive(what string, rowsOnly bool, f func(*graph.Weight) (
 	}
 	x, err := f(w.w)
 	if err != nil {
-		w.t.complain("%v", err)
+		w.t.complainOf(ProblemShape, "", "%v", err)
 		return &weightValue{t: w.t, name: w.name, typ: w.typ}, nil
 	}
 	x.Line = w.t.line()
@@ -146,6 +146,10 @@ func (t *tracer) open(name, stored string) (*weightValue, error) {
 		return nil, nil
 	}
 	t.used[stored] = true
+	if v.Shape == nil {
+		t.sketch = true
+		return &weightValue{t: t, name: name}, nil
+	}
 	w := &weightValue{t: t, w: graph.Tensor(stored, v.Shape), name: name, typ: v.Type}
 	w.w.Line = t.line()
 	if t.scaledType(v.Type) {
@@ -221,9 +225,9 @@ func (t *tracer) missing(name string) *weightValue {
 		}
 	}
 	if len(seen) > 0 {
-		t.complain("missing tensor %s (in the file: %s)", name, joinOr(seen))
+		t.complainOf(ProblemMissing, name, "missing tensor %s (in the file: %s)", name, joinOr(seen))
 	} else {
-		t.complain("missing tensor %s", name)
+		t.complainOf(ProblemMissing, name, "missing tensor %s", name)
 	}
 	w := &weightValue{t: t, name: name}
 	t.weights[name] = w

@@ -56,17 +56,8 @@ func (f *modelFlags) options() (model.Options, error) {
 		return o, usagef("--kv-memory: %w", err)
 	}
 	o.Spec.SpecFile, o.Spec.AllowUnused = f.spec, f.allowUnused
-	for _, s := range f.set {
-		k, v, ok := strings.Cut(s, "=")
-		if !ok || k == "" {
-			return o, usagef("--set %q: want KEY=VALUE", s)
-		}
-		if o.Spec.Set == nil {
-			o.Spec.Set = map[string]any{}
-		}
-		o.Spec.Set[k] = parseValue(v)
-	}
-	return o, nil
+	o.Spec.Set, err = parseSet(f.set)
+	return o, err
 }
 
 // maxContext bounds --context; no model in use takes as many tokens.

@@ -13,6 +13,7 @@ type Graph struct {
 	Caches  []Cache      // key/value caches and states, by attribute Cache fields
 	Layers  int          // number of layers marked by the spec
 	Outputs []Output     // named results; the first is what generation reads
+	Named   []Output     // values that the specification names, to be compared with a reference's
 	Vocab   int          // rows of the token embedding
 }
 

@@ -23,6 +23,7 @@ type graphJSON struct {
 	Caches  []Cache           `json:"caches,omitempty"`
 	Layers  int               `json:"layers"`
 	Outputs []Output          `json:"outputs"`
+	Named   []Output          `json:"named,omitempty"`
 	Vocab   int               `json:"vocab"`
 }
 
@@ -41,7 +42,7 @@ type nodeJSON struct {
 // Encode writes a graph as JSON.
 func Encode(g *Graph) ([]byte, error) {
 	e := &encoder{weights: map[*Weight]int{}}
-	out := graphJSON{Caches: g.Caches, Layers: g.Layers, Outputs: g.Outputs, Vocab: g.Vocab}
+	out := graphJSON{Caches: g.Caches, Layers: g.Layers, Outputs: g.Outputs, Named: g.Named, Vocab: g.Vocab}
 	for _, n := range g.Nodes {
 		nj := nodeJSON{Op: n.Op, Shape: n.Shape, Rows: n.Rows, In: n.In, Layer: n.Layer, Name: n.Name, Stack: n.Stack}
 		if n.Line.Line > 0 {
@@ -146,7 +147,7 @@ func Decode(data []byte) (*Graph, error) {
 		return nil, fmt.Errorf("%w: %w", ErrFormat, err)
 	}
 	d := &decoder{}
-	g := &Graph{Caches: in.Caches, Layers: in.Layers, Outputs: in.Outputs, Vocab: in.Vocab}
+	g := &Graph{Caches: in.Caches, Layers: in.Layers, Outputs: in.Outputs, Named: in.Named, Vocab: in.Vocab}
 	for i, raw := range in.Weights {
 		w := &Weight{}
 		if err := d.fields(raw, reflect.ValueOf(w).Elem()); err != nil {

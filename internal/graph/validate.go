@@ -28,6 +28,11 @@ func Validate(g *Graph) error {
 			return fmt.Errorf("graph: output %q is node %d, which does not exist", o.Name, o.Node)
 		}
 	}
+	for _, o := range g.Named {
+		if o.Node < 0 || o.Node >= len(g.Nodes) {
+			return fmt.Errorf("graph: the value %q is node %d, which does not exist", o.Name, o.Node)
+		}
+	}
 	return nil
 }
 

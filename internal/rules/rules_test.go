@@ -25,7 +25,7 @@ var layers = [][]string{
 	{"internal/graph", "internal/program", "internal/batch", "internal/kv", "internal/kernel/vec", "internal/kernel/attn", "internal/kernel/gemm", "internal/weight", "spec"},
 	{"internal/device", "internal/device/ref", "internal/device/cpu", "internal/device/devicetest", "internal/compile", "internal/partition", "internal/model", "internal/model/modeltest"},
 	{"internal/sched", "internal/sample", "chat/jinja", "chat", "internal/engine", "internal/complete"},
-	{"internal/server", "internal/pull", "internal/bench", "internal/cluster", "internal/demo"},
+	{"internal/server", "internal/pull", "internal/bench", "internal/activations", "internal/cluster", "internal/demo"},
 	{"", "cmd/inferflow", "internal/demo/write"},
 }
 
@@ -54,15 +54,16 @@ var inside = map[string][]string{
 
 // never lists imports that the layers would allow and the design forbids.
 var never = map[string][]string{
-	"spec":             {"format", "format/gguf", "format/safetensors", "internal/program", "internal/kernel", "internal/batch", "internal/kv"},
-	"internal/graph":   {"format", "internal/batch"},
-	"internal/sched":   {"internal/model", "internal/device", "internal/compile", "spec", "tokenizer"},
-	"internal/engine":  {"internal/model", "tokenizer", "spec", "format"},
-	"internal/server":  {"tensor", "internal/device", "internal/kernel", "internal/program"},
-	"internal/device":  {"spec", "internal/model"},
-	"internal/compile": {"internal/device", "format", "spec"},
-	"internal/pull":    {"internal/engine", "internal/model", "format", "tensor"},
-	"chat":             {"internal/model", "tokenizer", "spec"},
+	"spec":                 {"format", "format/gguf", "format/safetensors", "internal/program", "internal/kernel", "internal/batch", "internal/kv"},
+	"internal/graph":       {"format", "internal/batch"},
+	"internal/sched":       {"internal/model", "internal/device", "internal/compile", "spec", "tokenizer"},
+	"internal/engine":      {"internal/model", "tokenizer", "spec", "format"},
+	"internal/server":      {"tensor", "internal/device", "internal/kernel", "internal/program"},
+	"internal/device":      {"spec", "internal/model"},
+	"internal/compile":     {"internal/device", "format", "spec"},
+	"internal/pull":        {"internal/engine", "internal/model", "format", "tensor"},
+	"internal/activations": {"internal/engine", "internal/server", "format/gguf", "internal/device/cpu"},
+	"chat":                 {"internal/model", "tokenizer", "spec"},
 }
 
 func root(t *testing.T) string {

@@ -1,0 +1,48 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/inferflow/inferflow/spec"
+)
+
+func specListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list",
+		Short: "List the shipped specifications and what they serve",
+		Args:  argsBetween(0, 0, "no arguments"),
+		RunE: func(c *cobra.Command, args []string) error {
+			t := table{head: []string{"name", "lines", "model_type", "gguf", ""}, right: []bool{false, true}, limit: terminalWidth(os.Stdout)}
+			for _, name := range spec.Library() {
+				i, err := spec.Describe(name)
+				if err != nil {
+					return err
+				}
+				t.add(name, fmt.Sprint(i.Lines), strings.Join(i.ModelTypes, " "), strings.Join(i.GGUF, " "), i.Title)
+			}
+			return t.write(os.Stdout, "", colored(os.Stdout))
+		},
+	}
+}
+
+func specShowCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:     "show NAME",
+		Short:   "Print a shipped specification, or a file of the standard library (@std/blocks.star)",
+		Example: "  inferflow spec show @std/blocks.star",
+		Args:    argsBetween(1, 1, "one name"),
+		RunE: func(c *cobra.Command, args []string) error {
+			text, err := spec.Show(args[0])
+			if err != nil {
+				return err
+			}
+			_, err = io.WriteString(os.Stdout, text)
+			return err
+		},
+	}
+}

@@ -1,0 +1,254 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/inferflow/inferflow/internal/activations"
+	"github.com/inferflow/inferflow/internal/graph"
+	"github.com/inferflow/inferflow/internal/model"
+)
+
+// traceFlags are what spec trace takes beside the model's flags.
+type traceFlags struct {
+	against   string
+	tol       float64
+	all, json bool
+}
+
+func specTraceCommand() *cobra.Command {
+	var f modelFlags
+	var tf traceFlags
+	c := &cobra.Command{
+		Use:   "trace MODEL --against FILE",
+		Short: "Compare a specification's values with a reference's activations",
+		Long: `Runs the graph exactly over the ids of FILE, holds every named value against
+the reference's and names the first line of the specification that differs.
+FILE is written by scripts/dump_activations.py from a PyTorch model: the input
+and output of each module under its name. Embeddings, linears and norms of a
+specification have the names of their weights, name(x, "…") gives any value one.`,
+		Example: `  python dump_activations.py ./folder acts.safetensors
+  inferflow spec trace ./folder --spec my.star --against acts.safetensors`,
+		Args: argsBetween(1, 1, "one model"),
+		RunE: func(c *cobra.Command, args []string) error {
+			if tf.against == "" {
+				return usagef("--against FILE is missing: the activations to compare with")
+			}
+			if !(tf.tol > 0) {
+				return usagef("--tol %g: want a number above 0", tf.tol)
+			}
+			o, err := f.options()
+			if err != nil {
+				return err
+			}
+			o.NoTokenizer = true
+			m, err := openModel(c.Context(), args[0], o)
+			if err != nil {
+				return err
+			}
+			defer m.Close()
+			return runTrace(m, tf)
+		},
+	}
+	f.add(c.Flags())
+	c.Flags().StringVar(&tf.against, "against", "", "safetensors file of the reference's activations")
+	c.Flags().Float64Var(&tf.tol, "tol", 1e-4, "largest error that agrees, as a part of a value's largest number")
+	c.Flags().BoolVar(&tf.all, "all", false, "print every value, not the worst of each line")
+	c.Flags().BoolVar(&tf.json, "json", false, "print JSON")
+	return c
+}
+
+func runTrace(m *model.Model, tf traceFlags) error {
+	r, err := activations.OpenReference(tf.against)
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	for _, id := range r.IDs {
+		if id < 0 || int(id) >= m.Embeds() && m.Embeds() > 0 {
+			return fmt.Errorf("spec trace: %s: the id %d is outside the vocabulary of %d", tf.against, id, m.Embeds())
+		}
+	}
+	rep, err := activations.Compare(m.Exact(), wholeBatch(r.IDs, 0, len(r.IDs), len(r.IDs)), r, tf.tol)
+	if err != nil {
+		return err
+	}
+	p := tracePrinter{rep: rep, source: m.Traced.Lines, file: m.Traced.SpecName, tol: tf.tol}
+	if tf.json {
+		if err := p.json(); err != nil {
+			return err
+		}
+	} else {
+		p.table(tf.all)
+		p.first()
+		if _, err := os.Stdout.WriteString(p.b.String()); err != nil {
+			return err
+		}
+	}
+	switch {
+	case rep.Compared == 0:
+		return fmt.Errorf("spec trace: no value of the specification has a name of %s", tf.against)
+	case rep.First != nil:
+		return fmt.Errorf("spec trace: line %d is the first that differs from the reference", rep.First.Line.Line)
+	case len(rep.Apart) > 0:
+		return fmt.Errorf("spec trace: %s has another shape than the reference's", rep.Apart[0].Name)
+	}
+	return nil
+}
+
+// tracePrinter writes a comparison for people.
+type tracePrinter struct {
+	rep    *activations.Report
+	source []string
+	file   string
+	tol    float64
+	b      strings.Builder
+}
+
+// text is the specification's line.
+func (p *tracePrinter) text(l graph.Line) string {
+	if l.Line < 1 || l.Line > len(p.source) {
+		return ""
+	}
+	return strings.TrimSpace(p.source[l.Line-1])
+}
+
+// table prints a row a value, or for each line the worst of its values.
+func (p *tracePrinter) table(all bool) {
+	t := table{head: []string{"line", "value", "error", "", ""}, right: []bool{true}}
+	for _, m := range p.rows(all) {
+		what := ""
+		if m.Error > p.tol {
+			what = "differs"
+		}
+		t.add(fmt.Sprint(m.Line.Line), m.Name, errorText(m.Error), what, p.text(m.Line))
+	}
+	for _, m := range p.rep.Apart {
+		t.add(fmt.Sprint(m.Line.Line), m.Name, "–", fmt.Sprintf("the reference's is %v", m.Shape), p.text(m.Line))
+	}
+	t.limit = terminalWidth(os.Stdout)
+	_ = t.write(&p.b, "", colored(os.Stdout)) // a Builder does not fail
+	fmt.Fprintf(&p.b, "%d values compared, largest error %s", p.rep.Compared, errorText(p.rep.Worst))
+	if n := len(p.rep.Absent); n > 0 && all {
+		fmt.Fprintf(&p.b, "; of the reference, not compared: %s", strings.Join(p.rep.Absent, ", "))
+	} else if n > 0 {
+		fmt.Fprintf(&p.b, "; %d modules of the reference have no namesake (--all lists them)", n)
+	}
+	p.b.WriteByte('\n')
+}
+
+// rows are all values, or the worst of each line in order of the lines' first.
+func (p *tracePrinter) rows(all bool) []activations.Match {
+	if all {
+		return p.rep.Matches
+	}
+	var rows []activations.Match
+	at := map[graph.Line]int{}
+	for _, m := range p.rep.Matches {
+		i, ok := at[m.Line]
+		if !ok {
+			at[m.Line] = len(rows)
+			rows = append(rows, m)
+		} else if m.Error > rows[i].Error && !(rows[i].Error > p.tol) {
+			rows[i] = m
+		}
+	}
+	return rows
+}
+
+func errorText(e float64) string {
+	if math.IsInf(e, 0) || e > 1e30 {
+		return "infinite"
+	}
+	return fmt.Sprintf("%.1e", e)
+}
+
+// first tells of the first difference.
+func (p *tracePrinter) first() {
+	d := p.rep.First
+	if d == nil {
+		return
+	}
+	fmt.Fprintf(&p.b, "\nfirst difference: %s:%d\n  %4d │ %s\n", d.Line.File, d.Line.Line, d.Line.Line, p.text(d.Line))
+	fmt.Fprintf(&p.b, "  %s\n", d.Match)
+	if d.Between {
+		fmt.Fprintf(&p.b, "  the value agrees as %s, but not as %s: between lines %d and %d the reference\n  does something to it that the specification does not\n",
+			d.Agrees[0], d.Name, d.Lines[0].Line, d.Lines[1].Line)
+		return
+	}
+	if len(d.Agrees) > 0 {
+		fmt.Fprintf(&p.b, "  computed from values that agree: %s\n", strings.Join(d.Agrees, ", "))
+	}
+	if len(d.Lines) > 1 {
+		p.b.WriteString("  the lines between those and it, any of which may be wrong:\n")
+		for _, l := range slices.SortedFunc(slices.Values(d.Lines), func(a, b graph.Line) int { return a.Line - b.Line }) {
+			fmt.Fprintf(&p.b, "  %4d │ %s\n", l.Line, p.text(l))
+		}
+	}
+}
+
+// traceJSON is the form of a comparison for programs.
+type traceJSON struct {
+	Spec     string       `json:"spec"`
+	Agrees   bool         `json:"agrees"`
+	Worst    *float64     `json:"worst_error"`
+	Compared int          `json:"compared"`
+	Values   []traceValue `json:"values"`
+	Apart    []traceValue `json:"other_shape,omitempty"`
+	Absent   []string     `json:"not_compared,omitempty"`
+	First    *traceFirst  `json:"first_difference,omitempty"`
+}
+
+type traceValue struct {
+	Name  string   `json:"name"`
+	Line  int      `json:"line"`
+	Layer int      `json:"layer"`
+	Shape []int    `json:"shape"`
+	Error *float64 `json:"error"` // null: infinite
+}
+
+type traceFirst struct {
+	traceValue
+	Text    string   `json:"text"`
+	Between bool     `json:"between"`
+	Agrees  []string `json:"agrees"`
+	Lines   []int    `json:"lines"`
+}
+
+func valueJSON(m activations.Match) traceValue {
+	return traceValue{m.Name, m.Line.Line, m.Layer, m.Shape, finite(m.Error)}
+}
+
+func finite(x float64) *float64 {
+	if math.IsInf(x, 0) || math.IsNaN(x) {
+		return nil
+	}
+	return &x
+}
+
+func (p *tracePrinter) json() error {
+	r := p.rep
+	out := traceJSON{Spec: p.file, Agrees: r.First == nil && len(r.Apart) == 0 && r.Compared > 0, Worst: finite(r.Worst), Compared: r.Compared, Absent: r.Absent}
+	for _, m := range r.Matches {
+		out.Values = append(out.Values, valueJSON(m))
+	}
+	for _, m := range r.Apart {
+		out.Apart = append(out.Apart, valueJSON(m))
+	}
+	if d := r.First; d != nil {
+		f := &traceFirst{traceValue: valueJSON(d.Match), Text: p.text(d.Line), Between: d.Between, Agrees: d.Agrees}
+		for _, l := range d.Lines {
+			f.Lines = append(f.Lines, l.Line)
+		}
+		out.First = f
+	}
+	enc := json.NewEncoder(os.Stdout)
+	enc.SetIndent("", "  ")
+	return enc.Encode(out)
+}

@@ -1,0 +1,237 @@
+package activations
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/inferflow/inferflow/internal/batch"
+	"github.com/inferflow/inferflow/internal/device/ref"
+	"github.com/inferflow/inferflow/internal/graph"
+)
+
+// Match is a value of the graph held against one of the reference.
+type Match struct {
+	Name        string     // of the reference's value
+	Line        graph.Line // that made the graph's value
+	Layer       int
+	Shape       []int   // of a row
+	Error       float64 // largest difference, as a part of the largest value of the reference
+	Row, Column int     // where it is
+	Got, Want   float32
+	node, asked int
+}
+
+// Difference is the first value that differs.
+type Difference struct {
+	Match
+	// Between says that the value itself agrees as the output of Agrees[0], but
+	// not as the input of Name: the reference does something in between that
+	// the specification does not.
+	Between bool
+	Agrees  []string     // values that it is computed from and that agree
+	Lines   []graph.Line // that lie between those and it, itself last
+}
+
+// Report is the outcome of a comparison.
+type Report struct {
+	Matches  []Match // in the order of the graph
+	Apart    []Match // names that both have but whose shapes differ
+	Absent   []string
+	First    *Difference
+	Worst    float64
+	Compared int
+}
+
+// Compare runs the graph exactly over the reference's ids and holds every
+// named value against the reference's. tol is the error from which on values
+// differ. Absent lists the reference's modules that no name of the graph fits.
+func Compare(m *ref.Machine, b *batch.Batch, r *Reference, tol float64) (*Report, error) {
+	c := &comparison{r: r, rep: &Report{}, points: map[int][]point{}, tol: tol}
+	for _, p := range points(m.Graph) {
+		c.points[p.node] = append(c.points[p.node], p)
+	}
+	var failed error
+	_, err := m.Trace(b, func(n *graph.Node, v *ref.Value) {
+		if failed == nil {
+			failed = c.visit(m.Graph, n, v)
+		}
+	})
+	if err == nil {
+		err = failed
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.finish(m.Graph)
+	return c.rep, nil
+}
+
+type comparison struct {
+	r      *Reference
+	rep    *Report
+	points map[int][]point
+	tol    float64
+}
+
+// visit compares a node's value with all that the reference has of it.
+func (c *comparison) visit(g *graph.Graph, n *graph.Node, v *ref.Value) error {
+	for _, p := range c.points[n.ID] {
+		t, ok := c.r.find(p.name, p.call)
+		if !ok {
+			continue
+		}
+		want, shape, err := floats(t)
+		if err != nil {
+			return err
+		}
+		m := Match{Name: t.Name, Line: n.Line, Layer: n.Layer, Shape: n.Shape, node: n.ID, asked: p.asked}
+		if !c.measure(&m, v, want, shape, p.pick) {
+			m.Shape = shape
+			c.rep.Apart = append(c.rep.Apart, m)
+			continue
+		}
+		c.rep.Matches = append(c.rep.Matches, m)
+	}
+	return nil
+}
+
+// measure fills in the error; false where the shapes do not fit.
+func (c *comparison) measure(m *Match, v *ref.Value, want []float32, shape []int, pick []int) bool {
+	rows := v.Rows
+	if rows == 0 || len(want)%rows != 0 {
+		return false
+	}
+	width := len(want) / rows
+	if pick != nil {
+		if len(pick) != v.Width || slices.Max(pick) >= width {
+			return false
+		}
+		m.largest(v, want, func(i, j int) int { return i*width + pick[j] })
+		return true
+	}
+	if width != v.Width {
+		return false
+	}
+	m.largest(v, want, func(i, j int) int { return i*width + j })
+	// [heads, rows, d] is the other usual layout of heads.
+	if len(shape) == 3 && shape[1] == rows && m.Error > c.tol {
+		h, d := shape[0], shape[2]
+		other := *m
+		other.largest(v, want, func(i, j int) int { return (j/d%h)*rows*d + i*d + j%d })
+		if other.Error < m.Error {
+			*m = other
+		}
+	}
+	return true
+}
+
+// largest finds the largest difference; at gives the place in want of column j
+// of row i.
+func (m *Match) largest(v *ref.Value, want []float32, at func(i, j int) int) {
+	m.Error = 0
+	var top, worst float64
+	for i := range v.Rows {
+		for j, x := range v.Row(i) {
+			w := want[at(i, j)]
+			top = math.Max(top, math.Abs(float64(w)))
+			d := math.Abs(float64(x) - float64(w))
+			if x == w || w != w && x != x {
+				d = 0 // infinities, and what neither knows
+			} else if d != d || math.IsInf(d, 0) {
+				d = math.MaxFloat64
+			}
+			if d > worst || i == 0 && j == 0 {
+				worst, m.Row, m.Column, m.Got, m.Want = math.Max(worst, d), i, j, x, w
+			}
+		}
+	}
+	switch {
+	case worst == 0:
+	case top == 0:
+		m.Error = math.Inf(1)
+	default:
+		m.Error = worst / top
+	}
+}
+
+// finish finds the first difference and what the graph does not name.
+func (c *comparison) finish(g *graph.Graph) {
+	r := c.rep
+	r.Compared = len(r.Matches)
+	agrees := map[int]string{}
+	seen := map[string]bool{}
+	for _, m := range r.Matches {
+		seen[m.Name] = true
+		r.Worst = math.Max(r.Worst, m.Error)
+		if m.Error <= c.tol && agrees[m.node] == "" {
+			agrees[m.node] = m.Name
+		}
+	}
+	for _, m := range r.Apart {
+		seen[m.Name] = true
+	}
+	for _, name := range c.r.Names() {
+		if !seen[name] && module(name) == name {
+			r.Absent = append(r.Absent, name)
+		}
+	}
+	for _, m := range r.Matches {
+		if m.Error > c.tol && (r.First == nil || place(m, agrees) < place(r.First.Match, agrees)) {
+			r.First = &Difference{Match: m}
+		}
+	}
+	if d := r.First; d != nil {
+		if name := agrees[d.node]; name != "" {
+			d.Between, d.Agrees, d.Lines = true, []string{name}, []graph.Line{g.Nodes[d.node].Line, g.Nodes[d.asked].Line}
+			d.Line = g.Nodes[d.asked].Line
+			return
+		}
+		d.behind(g, agrees)
+	}
+}
+
+// place orders differences: a value that agrees as an output counts where it
+// is read.
+func place(m Match, agrees map[int]string) int {
+	if agrees[m.node] != "" {
+		return m.asked
+	}
+	return m.node
+}
+
+// behind walks from the value back to values that agree.
+func (d *Difference) behind(g *graph.Graph, agrees map[int]string) {
+	seen := map[int]bool{}
+	lines := map[graph.Line]int{}
+	var walk func(id int)
+	walk = func(id int) {
+		id = source(g, id)
+		if seen[id] {
+			return
+		}
+		seen[id] = true
+		n := g.Nodes[id]
+		if name := agrees[id]; name != "" && id != d.node {
+			d.Agrees = append(d.Agrees, name)
+			return
+		}
+		if n.Line.Line > 0 {
+			lines[n.Line] = max(lines[n.Line], id)
+		}
+		for _, in := range n.In {
+			walk(in)
+		}
+	}
+	walk(d.node)
+	for l := range lines {
+		d.Lines = append(d.Lines, l)
+	}
+	slices.SortFunc(d.Lines, func(a, b graph.Line) int { return lines[a] - lines[b] })
+	slices.Sort(d.Agrees)
+}
+
+// String says in one line where the value differs.
+func (m Match) String() string {
+	return fmt.Sprintf("%s: error %.1e at row %d, column %d: %g, reference %g", m.Name, m.Error, m.Row, m.Column, m.Got, m.Want)
+}
