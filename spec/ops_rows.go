@@ -154,6 +154,9 @@ func (t *tracer) bias(weight, bias starlark.Value) (*weightValue, error) {
 	case starlark.String:
 		return t.named(b)
 	case starlark.Bool:
+		if !named && !bool(b) {
+			return nil, nil
+		}
 		if !named {
 			return nil, fmt.Errorf("linear: bias of an unnamed weight is a weight or a name")
 		}
