@@ -96,7 +96,7 @@ func (t *tracer) embedding() error {
 	if hidden == nil {
 		return fmt.Errorf("spec: %w: %q; the specification names no value \"hidden\" and its logits are no product", ErrOutput, OutputEmbedding)
 	}
-	std, err := loadStd(nil, stdPrefix+"embedding.star")
+	std, err := loadStd(nil, stdPrefix+"encoder.star")
 	if err != nil {
 		return err
 	}

@@ -185,7 +185,7 @@ func glob(path string) string {
 	return strings.NewReplacer("[", "[[]", "*", "[*]", "?", "[?]").Replace(path)
 }
 
-// module turns an entry of modules.json into what @std/embedding.star reads;
+// module turns an entry of modules.json into what @std/encoder.star reads;
 // nil for one that changes nothing.
 func (f *files) module(x sentenceModule) (map[string]any, error) {
 	switch x.kind() {
