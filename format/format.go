@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"github.com/inferflow/inferflow/format/gguf"
+	"github.com/inferflow/inferflow/format/llama2c"
+	"github.com/inferflow/inferflow/format/pickle"
 	"github.com/inferflow/inferflow/format/safetensors"
 	"github.com/inferflow/inferflow/tensor"
 )
@@ -22,10 +24,10 @@ import (
 var ErrUnknown = errors.New("no model file that is read")
 
 // File is an opened model file, or a set of files that belong together. What
-// only one format has (metadata) is on the concrete types *gguf.File and
-// *safetensors.File.
+// only one format has (metadata) is on the concrete types *gguf.File,
+// *safetensors.File, *pickle.File and *llama2c.File.
 type File interface {
-	// Kind is "gguf" or "safetensors".
+	// Kind is "gguf", "safetensors", "pickle" or "llama2c".
 	Kind() string
 	// Path is the file that was read, Files all that hold tensors.
 	Path() string
@@ -43,8 +45,11 @@ type File interface {
 // Open opens the model at path, told by its contents and not by its name:
 //   - a .gguf file, or any file of a split set;
 //   - a .safetensors file, or a model.safetensors.index.json;
+//   - a PyTorch checkpoint (.bin, .pt, .pth), or a pytorch_model.bin.index.json;
+//   - an export of llama2.c (.bin);
 //   - a folder in Hugging Face's layout (model.safetensors or its index);
-//   - a folder that holds one .gguf, or one split set, and no safetensors.
+//   - a folder that holds one .gguf, or one split set, and no safetensors;
+//   - a folder with pytorch_model.bin, its index or one other checkpoint.
 //
 // Errors name the path; what is no model wraps ErrUnknown.
 func Open(path string) (File, error) {
@@ -66,6 +71,9 @@ func openFile(path string) (File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("format: %w", err)
 	}
+	if info, err := os.Stat(path); err == nil && llama2c.Sniff(head, info.Size()) {
+		return wrap(llama2c.Open(path))
+	}
 	switch sniff(head) {
 	case "gguf":
 		return wrap(gguf.Open(path))
@@ -75,15 +83,18 @@ func openFile(path string) (File, error) {
 		if strings.HasSuffix(path, ".safetensors.index.json") {
 			return wrap(safetensors.Open(path))
 		}
+		if strings.HasSuffix(path, ".bin.index.json") {
+			return wrap(pickle.Open(path))
+		}
 		return nil, fmt.Errorf("format: %s: JSON that describes a model; open the folder %s instead: %w", path, filepath.Dir(path), ErrUnknown)
 	case "pickle":
-		return nil, fmt.Errorf("format: %s: a PyTorch checkpoint (pickle), which is not read; save the model as safetensors: %w", path, ErrUnknown)
+		return wrap(pickle.Open(path))
 	case "pointer":
 		return nil, fmt.Errorf("format: %s: a Git LFS pointer, not the model itself; fetch it with git lfs pull: %w", path, ErrUnknown)
 	case "html":
 		return nil, fmt.Errorf("format: %s: a web page, not a model; the download went wrong: %w", path, ErrUnknown)
 	}
-	return nil, fmt.Errorf("format: %s: starts with %q, neither GGUF nor safetensors: %w", path, head[:min(len(head), 8)], ErrUnknown)
+	return nil, fmt.Errorf("format: %s: starts with %q, neither GGUF nor safetensors nor a PyTorch checkpoint: %w", path, head[:min(len(head), 8)], ErrUnknown)
 }
 
 // wrap keeps a nil pointer from becoming an interface that is not nil.
@@ -117,7 +128,7 @@ func sniff(head []byte) string {
 		}
 	}
 	switch {
-	case bytes.HasPrefix(head, []byte("PK\x03\x04")), bytes.HasPrefix(head, []byte("\x80\x02")):
+	case bytes.HasPrefix(head, []byte("PK\x03\x04")), len(head) > 1 && head[0] == 0x80 && head[1] <= 5:
 		return "pickle"
 	case bytes.HasPrefix(head, []byte("version https://git-lfs")):
 		return "pointer"
@@ -150,6 +161,7 @@ func openFolder(dir string) (File, error) {
 			tensors = true
 		case ".json":
 			tensors = tensors || name == "model.safetensors.index.json"
+			pickles = pickles || name == "pytorch_model.bin.index.json"
 		case ".bin", ".pt", ".pth":
 			pickles = true
 		case ".gguf":
@@ -171,9 +183,13 @@ func openFolder(dir string) (File, error) {
 	case len(models) > 1:
 		return nil, fmt.Errorf("format: %s: holds %d GGUF models, name one: %s: %w", dir, len(models), shorten(models), ErrUnknown)
 	case pickles:
-		return nil, fmt.Errorf("format: %s: holds PyTorch checkpoints (pickle), which are not read; save the model as safetensors: %w", dir, ErrUnknown)
+		path, err := pickle.InFolder(dir)
+		if err != nil {
+			return nil, fmt.Errorf("format: %w", err)
+		}
+		return Open(path)
 	}
-	return nil, fmt.Errorf("format: %s: the folder holds neither model.safetensors nor a .gguf file: %w", dir, ErrUnknown)
+	return nil, fmt.Errorf("format: %s: the folder holds neither model.safetensors nor a .gguf file nor pytorch_model.bin: %w", dir, ErrUnknown)
 }
 
 func shorten(names []string) string {

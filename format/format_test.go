@@ -36,6 +36,7 @@ func read(t *testing.T, path string) []byte {
 func TestOpen(t *testing.T) {
 	g := read(t, "gguf/testdata/sample.gguf")
 	s := read(t, "safetensors/testdata/sample.safetensors")
+	p := read(t, "pickle/testdata/zip.bin")
 	for _, c := range []struct {
 		what  string
 		files map[string][]byte
@@ -51,8 +52,15 @@ func TestOpen(t *testing.T) {
 		{"folder of one gguf", map[string][]byte{"README.md": nil, "m.gguf": g}, "", "gguf", ""},
 		{"folder of two", map[string][]byte{"a.gguf": g, "b.gguf": g}, "", "", "a.gguf, b.gguf"},
 		{"empty folder", nil, "", "", "neither"},
-		{"folder of pickles", map[string][]byte{"pytorch_model.bin": nil}, "", "", "pickle"},
-		{"pickle", map[string][]byte{"m.bin": []byte("PK\x03\x04 archive")}, "m.bin", "", "pickle"},
+		{"folder of pickles", map[string][]byte{"pytorch_model.bin": p, "training_args.bin": p}, "", "pickle", ""},
+		{"folder of two pickles", map[string][]byte{"a.bin": p, "b.bin": p}, "", "", "2 checkpoints"},
+		{"folder with pickles and safetensors", map[string][]byte{"pytorch_model.bin": p, "model.safetensors": s}, "", "safetensors", ""},
+		{"empty pickle", map[string][]byte{"pytorch_model.bin": nil}, "", "", "pytorch_model.bin"},
+		{"pickle", map[string][]byte{"m.pt": p}, "m.pt", "pickle", ""},
+		{"legacy pickle", map[string][]byte{"m.pt": read(t, "pickle/testdata/legacy.bin")}, "m.pt", "pickle", ""},
+		{"broken pickle", map[string][]byte{"m.bin": []byte("PK\x03\x04 archive")}, "m.bin", "", "zip"},
+		{"llama2.c", map[string][]byte{"stories.bin": read(t, "llama2c/testdata/legacy.bin")}, "", "llama2c", ""},
+		{"llama2.c, version 2", map[string][]byte{"m.bin": read(t, "llama2c/testdata/v2.bin"), "tokenizer.bin": read(t, "llama2c/testdata/tokenizer.bin")}, "", "llama2c", ""},
 		{"pointer", map[string][]byte{"m.gguf": []byte("version https://git-lfs.github.com/spec/v1\n")}, "m.gguf", "", "git lfs pull"},
 		{"web page", map[string][]byte{"m.gguf": []byte("<!DOCTYPE html><html>")}, "m.gguf", "", "web page"},
 		{"configuration", map[string][]byte{"config.json": []byte("{\"model_type\":\"x\"}")}, "config.json", "", "folder"},

@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/inferflow/inferflow/internal/complete"
 	"github.com/inferflow/inferflow/internal/model"
@@ -53,9 +54,8 @@ func isModel(arg string) bool {
 	if _, ok := pull.Named(arg); ok {
 		return true
 	}
-	ext := filepath.Ext(arg)
 	info, err := os.Stat(arg)
-	return err == nil && (info.IsDir() || ext == ".gguf" || ext == ".safetensors")
+	return err == nil && (info.IsDir() || slices.Contains(model.Extensions, filepath.Ext(arg)))
 }
 
 // maxInput bounds what is read from standard input or a text file.

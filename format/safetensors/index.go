@@ -15,9 +15,9 @@ import (
 // openIndex opens all shards that the index at path lists. They must lie in
 // the index's own folder.
 func openIndex(path string) (*File, error) {
-	where, err := readIndex(path)
+	where, err := ReadIndex(path, suffix)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("safetensors: %w", err)
 	}
 	shards := map[string]bool{}
 	for _, name := range where {
@@ -56,29 +56,31 @@ func listNames(names []string) string {
 	return fmt.Sprintf("%s and %d more", strings.Join(names[:most], ", "), len(names)-most)
 }
 
-// readIndex reads which shard holds each tensor.
-func readIndex(path string) (map[string]string, error) {
+// ReadIndex reads an index as Hugging Face writes it, of files that end in
+// suffix: which file of its folder holds each tensor. Another format that has
+// such indexes calls it too; errors name the path and wrap ErrCorrupt.
+func ReadIndex(path, suffix string) (map[string]string, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("safetensors: %w", err)
+		return nil, err
 	}
 	defer f.Close()
 	text, err := io.ReadAll(io.LimitReader(f, maxHeader+1))
-	if err != nil {
-		return nil, fmt.Errorf("safetensors: %w", err)
+	if err == nil && len(text) > maxHeader {
+		err = fmt.Errorf("an index of more than %d bytes: %w", maxHeader, ErrCorrupt)
 	}
-	if len(text) > maxHeader {
-		return nil, fmt.Errorf("safetensors: %s: an index of more than %d bytes: %w", path, maxHeader, ErrCorrupt)
-	}
-	where, err := parseIndex(text)
 	if err != nil {
-		return nil, fmt.Errorf("safetensors: %s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	where, err := parseIndex(text, suffix)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	return where, nil
 }
 
 // parseIndex reads {"metadata": …, "weight_map": {tensor: file}}.
-func parseIndex(text []byte) (where map[string]string, err error) {
+func parseIndex(text []byte, suffix string) (where map[string]string, err error) {
 	s := newScanner(text)
 	err = s.object("the index", func(key string) error {
 		if key != "weight_map" {
@@ -91,7 +93,7 @@ func parseIndex(text []byte) (where map[string]string, err error) {
 		where = map[string]string{}
 		return s.object("weight_map", func(name string) error {
 			file, err := s.str("weight_map " + quote(name))
-			if err == nil && !plainName(file) {
+			if err == nil && !plainName(file, suffix) {
 				err = s.bad("tensor %s: the file %s is no plain name of a %s file in the same folder", quote(name), quote(file), suffix)
 			}
 			where[name] = file
@@ -109,7 +111,7 @@ func parseIndex(text []byte) (where map[string]string, err error) {
 
 // plainName reports whether name is a file of the folder itself: no path, not
 // hidden, nothing that a system gives a meaning of its own.
-func plainName(name string) bool {
+func plainName(name, suffix string) bool {
 	return len(name) <= 255 && strings.HasSuffix(name, suffix) && filepath.IsLocal(name) &&
 		!strings.HasPrefix(name, ".") && !strings.ContainsAny(name, "/\\:\x00")
 }

@@ -267,7 +267,7 @@ func FuzzIndex(f *testing.F) {
 	f.Add([]byte(`{"metadata":{"total_size":3},"weight_map":{"p":"a.safetensors"}}`))
 	f.Add([]byte(`{"weight_map":{"p":"../a.safetensors"}}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		where, err := parseIndex(data)
+		where, err := parseIndex(data, suffix)
 		for name, file := range where {
 			if err == nil && filepath.Base(file) != file {
 				t.Fatalf("tensor %q is to be read from %q", name, file)

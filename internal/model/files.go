@@ -37,8 +37,14 @@ func openFiles(path string) (*files, error) {
 		return nil, err
 	}
 	m := &files{File: f, top: top}
-	if g, ok := f.(*gguf.File); ok {
-		m.meta, m.config = &g.Meta, configOf(&g.Meta)
+	switch g := f.(type) {
+	case *gguf.File:
+		m.meta = &g.Meta
+	case interface{ Metadata() *gguf.Meta }: // a format that speaks GGUF's language
+		m.meta = g.Metadata()
+	}
+	if m.meta != nil {
+		m.config = configOf(m.meta)
 		return m, nil
 	}
 	m.dir = filepath.Dir(f.Path())

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"slices"
 
 	"github.com/inferflow/inferflow/internal/batch"
 	"github.com/inferflow/inferflow/internal/compile"
@@ -81,12 +82,16 @@ func Open(path string, o Options) (*Model, error) {
 	return m, nil
 }
 
+// Extensions are the usual endings of a model's file name. A file is told by
+// its contents, not by them.
+var Extensions = []string{".gguf", ".safetensors", ".bin", ".pt", ".pth"}
+
 func nameOf(path string) string {
 	base := filepath.Base(filepath.Clean(path))
 	if abs, err := filepath.Abs(path); err == nil {
 		base = filepath.Base(abs)
 	}
-	if ext := filepath.Ext(base); ext == ".gguf" || ext == ".safetensors" {
+	if ext := filepath.Ext(base); slices.Contains(Extensions, ext) {
 		base = base[:len(base)-len(ext)]
 	}
 	return base

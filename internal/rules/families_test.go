@@ -18,7 +18,7 @@ var stems = []string{"llama", "mistral", "mixtral", "qwen", "gemma", "phi3", "gp
 
 // notFamilies are names that contain one and mean a program, a file format, a
 // rotary scaling or a model that is fetched.
-var notFamilies = regexp.MustCompile(`(?i)llama\.cpp|llama_cpp|llama2\.c\b|ik_llama|llama-(bench|server|cli|perplexity|quantize)|ollama|smollm2|\bllama3\b|gguf-metadata`)
+var notFamilies = regexp.MustCompile(`(?i)llama\.cpp|llama_cpp|llama2\.?c\b|ik_llama|llama-(bench|server|cli|perplexity|quantize)|ollama|smollm2|\bllama3\b|gguf-metadata`)
 
 // familyExempt are the paths that may name families: a file format that is
 // called after one, and tests.

@@ -21,7 +21,7 @@ const module = "github.com/inferflow/inferflow"
 // stands in a lower line, or what its own line's list allows.
 var layers = [][]string{
 	{"config", "quant", "internal/sys"},
-	{"tensor", "tokenizer/pattern", "tokenizer", "format/gguf", "format/safetensors", "format"},
+	{"tensor", "tokenizer/pattern", "tokenizer", "format/gguf", "format/safetensors", "format/pickle", "format/llama2c", "format"},
 	{"internal/graph", "internal/program", "internal/batch", "internal/kv", "internal/kernel/vec", "internal/kernel/attn", "internal/kernel/gemm", "internal/weight", "spec"},
 	{"internal/device", "internal/device/ref", "internal/device/cpu", "internal/device/devicetest", "internal/compile", "internal/partition", "internal/model", "internal/model/modeltest"},
 	{"internal/sched", "internal/sample", "chat/jinja", "chat", "internal/engine", "internal/complete"},
@@ -37,7 +37,9 @@ var inside = map[string][]string{
 	"tokenizer":                  {"tokenizer/pattern"},
 	"format/gguf":                {"tensor"},
 	"format/safetensors":         {"tensor"},
-	"format":                     {"tensor", "format/gguf", "format/safetensors"},
+	"format/pickle":              {"tensor", "format/safetensors"},
+	"format/llama2c":             {"tensor", "format/gguf"},
+	"format":                     {"tensor", "format/gguf", "format/safetensors", "format/pickle", "format/llama2c"},
 	"internal/program":           {"internal/graph"},
 	"internal/kv":                {"internal/batch"},
 	"internal/weight":            {"internal/graph"},

@@ -1,0 +1,46 @@
+package model_test
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/inferflow/inferflow/internal/model"
+	"github.com/inferflow/inferflow/tokenizer"
+)
+
+// TestExports holds exports of llama2.c in their three layouts against
+// PyTorch's logits of the last position (format/llama2c/testdata/golden.py).
+func TestExports(t *testing.T) {
+	dir := filepath.Join("..", "..", "format", "llama2c", "testdata")
+	raw, err := os.ReadFile(filepath.Join(dir, "golden.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var g struct {
+		IDs    []int32                `json:"input_ids"`
+		Logits map[string][][]float32 `json:"logits"`
+	}
+	if err := json.Unmarshal(raw, &g); err != nil {
+		t.Fatal(err)
+	}
+	for name, want := range g.Logits {
+		t.Run(name, func(t *testing.T) {
+			m, err := model.Open(filepath.Join(dir, name), model.Options{Threads: 2, Keys: "f32", Values: "f32"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer m.Close()
+			exact, err := m.Exact().Run(sequence(g.IDs, 0, len(g.IDs)))
+			if err != nil {
+				t.Fatal(err)
+			}
+			within(t, "exact", exact[len(exact)-1:], want, 1e-5)
+			ids := m.Tokenizer.Encode("and the inn", tokenizer.Options{AddSpecial: true})
+			if text := m.Tokenizer.Decode(ids, true); len(ids) != 6 || text != "and the inn" {
+				t.Errorf("ids %v, back %q", ids, text)
+			}
+		})
+	}
+}
