@@ -23,9 +23,9 @@ func Sketch(dir string) ([]tensor.View, error) {
 	if filepath.Base(path) != indexName {
 		return sketchFile(path)
 	}
-	where, err := readIndex(path)
+	where, err := ReadIndex(path, suffix)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("safetensors: %w", err)
 	}
 	shards := map[string]map[string]tensor.View{}
 	var list []tensor.View
