@@ -4,6 +4,8 @@ package compile
 
 import (
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/inferflow/inferflow/internal/graph"
 	"github.com/inferflow/inferflow/internal/program"
@@ -225,11 +227,30 @@ func (c *cover) op(n *graph.Node) error {
 	return nil
 }
 
-// finish turns the reversed list into running order.
+// finish turns the reversed list into running order. Layers ascend: a step
+// that keeps rows for a later layer waits for it.
 func (c *cover) finish() {
-	for i := len(c.steps) - 1; i >= 0; i-- {
-		c.p.Steps = append(c.p.Steps, c.steps[i])
+	var waiting []program.Step
+	flush := func(layer int) {
+		for len(waiting) > 0 && waiting[0].Layer <= layer {
+			c.p.Steps = append(c.p.Steps, waiting[0])
+			waiting = waiting[1:]
+		}
 	}
+	for i := len(c.steps) - 1; i >= 0; i-- {
+		s := c.steps[i]
+		if s.Kind != program.KindRows {
+			flush(s.Layer)
+			c.p.Steps = append(c.p.Steps, s)
+			continue
+		}
+		at := len(waiting)
+		for at > 0 && waiting[at-1].Layer > s.Layer {
+			at--
+		}
+		waiting = slices.Insert(waiting, at, s)
+	}
+	flush(math.MaxInt)
 }
 
 // single says that only one step reads node id, in the domain of root.
