@@ -113,48 +113,6 @@ func doElu(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple)
 	return t.unary("elu", x, float64(alpha), 0)
 }
 
-// activations gives the operation of each name that config.json files use.
-// Source: transformers, activations.py (ACT2FN).
-var activations = map[string]string{
-	"gelu": "gelu", "gelu_python": "gelu", "gelu_new": "gelu_tanh", "gelu_fast": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh",
-	"gelu_python_tanh": "gelu_tanh", "gelu_accurate": "gelu_tanh", "gelu_tanh": "gelu_tanh", "quick_gelu": "gelu_quick", "gelu_quick": "gelu_quick",
-	"silu": "silu", "swish": "silu", "relu": "relu", "relu2": "relu2", "relu_squared": "relu2", "tanh": "tanh", "sigmoid": "sigmoid",
-}
-
-func activationOf(name string) (string, error) {
-	f, ok := activations[name]
-	if !ok {
-		return "", fmt.Errorf("activation: no function %q", name)
-	}
-	return f, nil
-}
-
-const docActivation = `activation(name, x)
-The function that config.json names, elementwise: silu and swish; gelu and gelu_python (exact); gelu_new, gelu_fast, gelu_pytorch_tanh, gelu_python_tanh, gelu_accurate and
-gelu_tanh (the tanh form); quick_gelu and gelu_quick; relu; relu2 and relu_squared; tanh; sigmoid.
-- name: one of the names above.
-- x: a value.
-Errors: another name.
-`
-
-// doActivation applies the function that config.json names.
-func doActivation(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	var x *value
-	var f string
-	if err := starlark.UnpackArgs(name, args, kwargs, "name", &f, "x", &x); err != nil {
-		return nil, err
-	}
-	f, err := activationOf(f)
-	if err != nil {
-		return nil, err
-	}
-	return t.unary(f, x, 0, 0)
-}
-
-func docBinary(name, formula string) string {
-	return name + "(x, y)\n" + formula + ", elementwise; trailing axes that are equal or 1 fit, as in NumPy.\n- x, y: values, weights or numbers.\n"
-}
-
 // doBinary is a function of two values, or of a value and a number.
 func doBinary(f string) builtinFunc {
 	return func(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {

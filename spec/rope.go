@@ -155,7 +155,8 @@ func (r ropeConfig) kind(renamed *starlark.Dict) (string, error) {
 }
 
 // ropeSettings finds the dict for a layer type. def stands in where the files
-// have none.
+// have none. A dict for all layers is not read for a layer type, as in the
+// reference, which takes the type's defaults then.
 func ropeSettings(c *config, layerType string, scaled bool, def *starlark.Dict) (ropeConfig, error) {
 	nested, err := c.object("rope_parameters")
 	r := ropeConfig{top: c, nested: nested}
@@ -172,7 +173,7 @@ func ropeSettings(c *config, layerType string, scaled bool, def *starlark.Dict) 
 			return r, nil
 		}
 	}
-	if len(r.nested.m) > 0 && (layerType == "" || scaled) {
+	if len(r.nested.m) > 0 && layerType == "" {
 		return r, nil
 	}
 	if scaled {

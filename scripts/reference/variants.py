@@ -3,18 +3,21 @@
 
     variants.py OUT [--zoo DIR] [LIST.tsv | FAMILY[~name] [key=json …]] …
 
-Reads the configuration of DIR/FAMILY, changes keys (dotted; `key=` removes one), makes a random model of that class with
-`transformers`, and writes OUT/FAMILY~name with config.json, model.safetensors and golden.json as the zoo does. Then
+Reads the configuration of DIR/FAMILY, or of variants/base for what the zoo has not, changes keys (dotted; `key=` removes one), makes a random model of
+that class with `transformers`, and writes OUT/FAMILY~name with config.json, model.safetensors and golden.json as the zoo does. Then
 
     zoo/check.py BINARY --zoo OUT [--fast]
 
 holds the binary against them. A list has a line a variant: family, name, changes separated by blanks; '#' starts a comment. The lists beside this
 script are the options that the specifications are held against. Needs torch and transformers 5.24.
 """
-import argparse, json, pathlib, sys, zlib
+import argparse, copy, json, pathlib, sys, zlib
 
 import torch
 import transformers
+
+
+BASE = pathlib.Path(__file__).resolve().parent / 'variants' / 'base'  # families that the zoo has not
 
 
 def change(config, text):
@@ -46,19 +49,20 @@ def randomize(model, seed):
             p.copy_(p.bfloat16().float())
         for name, b in model.named_buffers():  # stored statistics, such as a correction bias
             if name in model.state_dict() and b.is_floating_point():
-                b.copy_((0.1 * torch.randn(b.shape, generator=g)).bfloat16().float())
+                b.copy_((b + 0.1 * torch.randn(b.shape, generator=g)).bfloat16().float())
 
 
 def make(out, zoo, family, name, changes):
-    config = json.loads((zoo / family / 'config.json').read_text())
+    own = BASE / (family + '.json')
+    config = json.loads((own if own.exists() else zoo / family / 'config.json').read_text())
     for c in changes:
         change(config, c)
     folder = out / f'{family}~{name}'
     folder.mkdir(parents=True, exist_ok=True)
-    old = json.loads((zoo / family / 'golden.json').read_text())
+    old = {'kind': 'causal', 'input_ids': [0] * 24} if own.exists() else json.loads((zoo / family / 'golden.json').read_text())
     cls = getattr(transformers, config['architectures'][0])
     config['dtype'] = 'float32'
-    cfg = transformers.AutoConfig.for_model(**config)
+    cfg = transformers.AutoConfig.for_model(**copy.deepcopy(config))
     cfg._attn_implementation = 'eager'
     torch.manual_seed(0)
     model = cls(cfg).float().eval()
@@ -68,7 +72,7 @@ def make(out, zoo, family, name, changes):
     stored = json.loads((folder / 'config.json').read_text())
     raw = dict(config, **{k: v for k, v in stored.items() if k in ('architectures', 'model_type')})
     (folder / 'config.json').write_text(json.dumps(raw, indent=2))  # the spelling that was asked for
-    model = cls.from_pretrained(folder, dtype=torch.float32, attn_implementation='eager').eval()
+    model = cls.from_pretrained(folder, config=transformers.AutoConfig.from_pretrained(folder), dtype=torch.float32, attn_implementation='eager').eval()
     g = torch.Generator().manual_seed(7)
     vocab = config.get('vocab_size', 100)
     n = int(config.pop('_tokens', 0)) or len(old['input_ids'])
@@ -79,7 +83,10 @@ def make(out, zoo, family, name, changes):
         dec = [old['decoder_input_ids'][0]] + [int(x) for x in torch.randint(4, vocab - 1, (8,), generator=g)]
         golden['decoder_input_ids'], args['decoder_input_ids'] = dec, torch.tensor([dec])
     with torch.no_grad():
-        logits = model(**args).logits[0].float()
+        try:  # less rounding, where every operation has it
+            logits = model.double()(**args).logits[0]
+        except RuntimeError:
+            logits = model.float()(**args).logits[0]
         golden['logits'] = [[float(v) for v in row] for row in logits]
         if old['kind'] == 'causal':
             seq = list(ids)
