@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/inferflow/inferflow/internal/activations"
+	"github.com/inferflow/inferflow/internal/batch"
 	"github.com/inferflow/inferflow/internal/graph"
 	"github.com/inferflow/inferflow/internal/model"
 )
@@ -20,6 +21,7 @@ type traceFlags struct {
 	against   string
 	tol       float64
 	all, json bool
+	rename    []string
 }
 
 func specTraceCommand() *cobra.Command {
@@ -59,6 +61,7 @@ specification have the names of their weights, name(x, "…") gives any value on
 	f.add(c.Flags())
 	c.Flags().StringVar(&tf.against, "against", "", "safetensors file of the reference's activations")
 	c.Flags().Float64Var(&tf.tol, "tol", 1e-4, "largest error that agrees, as a part of a value's largest number")
+	c.Flags().StringArrayVar(&tf.rename, "rename", nil, "OLD=NEW: what a tensor's name calls OLD is NEW in the reference's modules")
 	c.Flags().BoolVar(&tf.all, "all", false, "print every value, not the worst of each line")
 	c.Flags().BoolVar(&tf.json, "json", false, "print JSON")
 	return c
@@ -70,12 +73,18 @@ func runTrace(m *model.Model, tf traceFlags) error {
 		return err
 	}
 	defer r.Close()
-	for _, id := range r.IDs {
-		if id < 0 || int(id) >= m.Embeds() && m.Embeds() > 0 {
-			return fmt.Errorf("spec trace: %s: the id %d is outside the vocabulary of %d", tf.against, id, m.Embeds())
+	for _, s := range tf.rename {
+		from, to, ok := strings.Cut(s, "=")
+		if !ok || from == "" {
+			return usagef("--rename %q: want OLD=NEW", s)
 		}
+		r.Rename = append(r.Rename, [2]string{from, to})
 	}
-	rep, err := activations.Compare(m.Exact(), wholeBatch(r.IDs, 0, len(r.IDs), len(r.IDs)), r, tf.tol)
+	batches, err := referenceBatches(m, r, tf.against)
+	if err != nil {
+		return err
+	}
+	rep, err := activations.Compare(m.Exact(), r, tf.tol, batches...)
 	if err != nil {
 		return err
 	}
@@ -100,6 +109,28 @@ func runTrace(m *model.Model, tf traceFlags) error {
 		return fmt.Errorf("spec trace: %s has another shape than the reference's", rep.Apart[0].Name)
 	}
 	return nil
+}
+
+// referenceBatches are the reference's ids as the model takes them.
+func referenceBatches(m *model.Model, r *activations.Reference, file string) ([]*batch.Batch, error) {
+	for _, id := range slices.Concat(r.IDs, r.DecoderIDs) {
+		if id < 0 || int(id) >= m.Embeds() && m.Embeds() > 0 {
+			return nil, fmt.Errorf("spec trace: %s: the id %d is outside the vocabulary of %d", file, id, m.Embeds())
+		}
+	}
+	in := givenIDs{Input: r.IDs, Decoder: r.DecoderIDs}
+	if len(in.Decoder) == 0 {
+		in.Decoder = nil
+	}
+	if err := in.fits(m); err != nil {
+		return nil, err
+	}
+	ids := in.sequence(m)
+	batches := []*batch.Batch{wholeBatch(ids, 0, len(ids), len(ids))}
+	if m.Encodes() {
+		batches = append([]*batch.Batch{sourceBatch(in.Input, 0)}, batches...)
+	}
+	return batches, nil
 }
 
 // tracePrinter writes a comparison for people.
@@ -177,6 +208,11 @@ func (p *tracePrinter) first() {
 	}
 	fmt.Fprintf(&p.b, "\nfirst difference: %s:%d\n  %4d │ %s\n", d.Line.File, d.Line.Line, d.Line.Line, p.text(d.Line))
 	fmt.Fprintf(&p.b, "  %s\n", d.Match)
+	if d.Factor != 0 {
+		fmt.Fprintf(&p.b, "  the reference's numbers are %.6g times these, everywhere: a factor is missing\n", d.Factor)
+	} else if d.FirstRow > 0 {
+		fmt.Fprintf(&p.b, "  rows before %d agree: it is something that depends on positions (rotation, window, mask) or on other rows\n", d.FirstRow)
+	}
 	if d.Between {
 		fmt.Fprintf(&p.b, "  the value agrees as %s, but not as %s: between lines %d and %d the reference\n  does something to it that the specification does not\n",
 			d.Agrees[0], d.Name, d.Lines[0].Line, d.Lines[1].Line)
@@ -186,7 +222,7 @@ func (p *tracePrinter) first() {
 		fmt.Fprintf(&p.b, "  computed from values that agree: %s\n", strings.Join(d.Agrees, ", "))
 	}
 	if len(d.Lines) > 1 {
-		p.b.WriteString("  the lines between those and it, any of which may be wrong:\n")
+		p.b.WriteString("  the lines from those to it, any of which may be wrong:\n")
 		for _, l := range slices.SortedFunc(slices.Values(d.Lines), func(a, b graph.Line) int { return a.Line - b.Line }) {
 			fmt.Fprintf(&p.b, "  %4d │ %s\n", l.Line, p.text(l))
 		}

@@ -19,6 +19,10 @@ type Match struct {
 	Error       float64 // largest difference, as a part of the largest value of the reference
 	Row, Column int     // where it is
 	Got, Want   float32
+	// Of values that differ: the first row that does, and what the reference's
+	// numbers are of these where that is the same everywhere, else 0.
+	FirstRow    int
+	Factor      float64
 	node, asked int
 }
 
@@ -30,38 +34,40 @@ type Difference struct {
 	// the specification does not.
 	Between bool
 	Agrees  []string     // values that it is computed from and that agree
-	Lines   []graph.Line // that lie between those and it, itself last
+	Lines   []graph.Line // from those to it, itself last
 }
 
 // Report is the outcome of a comparison.
 type Report struct {
-	Matches  []Match // in the order of the graph
-	Apart    []Match // names that both have but whose shapes differ
-	Absent   []string
+	Matches  []Match  // in the order of the graph
+	Apart    []Match  // names that both have but whose shapes differ
+	Absent   []string // modules of the reference that no name of the graph fits
 	First    *Difference
 	Worst    float64
 	Compared int
 }
 
-// Compare runs the graph exactly over the reference's ids and holds every
-// named value against the reference's. tol is the error from which on values
-// differ. Absent lists the reference's modules that no name of the graph fits.
-func Compare(m *ref.Machine, b *batch.Batch, r *Reference, tol float64) (*Report, error) {
+// Compare runs the graph exactly over batches of the reference's ids (of an
+// encoder-decoder: the source, then the decoder's) and holds every named value
+// against the reference's. tol is the error from which on values differ.
+func Compare(m *ref.Machine, r *Reference, tol float64, batches ...*batch.Batch) (*Report, error) {
 	c := &comparison{r: r, rep: &Report{}, points: map[int][]point{}, tol: tol}
 	for _, p := range points(m.Graph) {
 		c.points[p.node] = append(c.points[p.node], p)
 	}
 	var failed error
-	_, err := m.Trace(b, func(n *graph.Node, v *ref.Value) {
-		if failed == nil {
-			failed = c.visit(m.Graph, n, v)
+	for _, b := range batches {
+		_, err := m.Trace(b, func(n *graph.Node, v *ref.Value) {
+			if failed == nil {
+				failed = c.visit(n, v)
+			}
+		})
+		if err == nil {
+			err = failed
 		}
-	})
-	if err == nil {
-		err = failed
-	}
-	if err != nil {
-		return nil, err
+		if err != nil {
+			return nil, err
+		}
 	}
 	c.finish(m.Graph)
 	return c.rep, nil
@@ -75,7 +81,7 @@ type comparison struct {
 }
 
 // visit compares a node's value with all that the reference has of it.
-func (c *comparison) visit(g *graph.Graph, n *graph.Node, v *ref.Value) error {
+func (c *comparison) visit(n *graph.Node, v *ref.Value) error {
 	for _, p := range c.points[n.ID] {
 		t, ok := c.r.find(p.name, p.call)
 		if !ok {
@@ -93,6 +99,7 @@ func (c *comparison) visit(g *graph.Graph, n *graph.Node, v *ref.Value) error {
 		}
 		c.rep.Matches = append(c.rep.Matches, m)
 	}
+	delete(c.points, n.ID) // what is the same for all rows is computed again for the decoder
 	return nil
 }
 
@@ -107,23 +114,56 @@ func (c *comparison) measure(m *Match, v *ref.Value, want []float32, shape []int
 		if len(pick) != v.Width || slices.Max(pick) >= width {
 			return false
 		}
-		m.largest(v, want, func(i, j int) int { return i*width + pick[j] })
+		c.hold(m, v, want, func(i, j int) int { return i*width + pick[j] })
 		return true
 	}
 	if width != v.Width {
 		return false
 	}
-	m.largest(v, want, func(i, j int) int { return i*width + j })
+	c.hold(m, v, want, func(i, j int) int { return i*width + j })
 	// [heads, rows, d] is the other usual layout of heads.
 	if len(shape) == 3 && shape[1] == rows && m.Error > c.tol {
 		h, d := shape[0], shape[2]
 		other := *m
-		other.largest(v, want, func(i, j int) int { return (j/d%h)*rows*d + i*d + j%d })
+		c.hold(&other, v, want, func(i, j int) int { return (j/d%h)*rows*d + i*d + j%d })
 		if other.Error < m.Error {
 			*m = other
 		}
 	}
 	return true
+}
+
+// hold compares all numbers and, where they differ, tells how.
+func (c *comparison) hold(m *Match, v *ref.Value, want []float32, at func(i, j int) int) {
+	m.largest(v, want, at)
+	if m.Error > c.tol {
+		m.character(v, want, at, c.tol)
+	}
+}
+
+// character finds the first row that differs and a factor common to all numbers.
+func (m *Match) character(v *ref.Value, want []float32, at func(i, j int) int, tol float64) {
+	var gw, gg, top float64
+	m.FirstRow = -1
+	for i := range v.Rows {
+		for j, x := range v.Row(i) {
+			g, w := float64(x), float64(want[at(i, j)])
+			gw, gg, top = gw+g*w, gg+g*g, math.Max(top, math.Abs(w))
+		}
+	}
+	factor, same := gw/gg, gg > 0
+	for i := range v.Rows {
+		for j, x := range v.Row(i) {
+			g, w := float64(x), float64(want[at(i, j)])
+			if m.FirstRow < 0 && !(math.Abs(g-w) <= tol*top) {
+				m.FirstRow = i
+			}
+			same = same && math.Abs(factor*g-w) <= tol*top
+		}
+	}
+	if m.Factor = 0; same {
+		m.Factor = factor
+	}
 }
 
 // largest finds the largest difference; at gives the place in want of column j
@@ -212,12 +252,12 @@ func (d *Difference) behind(g *graph.Graph, agrees map[int]string) {
 		}
 		seen[id] = true
 		n := g.Nodes[id]
+		if n.Line.Line > 0 {
+			lines[n.Line] = max(lines[n.Line], id)
+		}
 		if name := agrees[id]; name != "" && id != d.node {
 			d.Agrees = append(d.Agrees, name)
 			return
-		}
-		if n.Line.Line > 0 {
-			lines[n.Line] = max(lines[n.Line], id)
 		}
 		for _, in := range n.In {
 			walk(in)

@@ -27,7 +27,10 @@ var ErrNoReference = errors.New("not a file of activations")
 type Reference struct {
 	IDs        []int32 // of the decoder-only or encoder's input
 	DecoderIDs []int32 // of an encoder-decoder's decoder
-	file       *safetensors.File
+	// Rename lists pairs of texts: the first, in a name of the graph, is the
+	// second in the reference's module names.
+	Rename [][2]string
+	file   *safetensors.File
 }
 
 // OpenReference opens the file at path. Its values are read when they are compared.
@@ -79,6 +82,9 @@ func (r *Reference) Names() []string {
 
 // find is the value of a name at a call of its module, counted from 1.
 func (r *Reference) find(name string, call int) (tensor.View, bool) {
+	for _, p := range r.Rename {
+		name = strings.ReplaceAll(name, p[0], p[1])
+	}
 	if call > 1 {
 		name += "#" + strconv.Itoa(call)
 	}
