@@ -11,6 +11,9 @@ import (
 // files, and values of the user that it never reads.
 func (t *tracer) notes(file string) ([]string, error) {
 	var notes []string
+	if t.partNote != "" {
+		notes = append(notes, t.partNote)
+	}
 	list, read := t.config.list, maps.Clone(t.config.read)
 	strong, weak, err := t.served(t.files)
 	t.config.list, t.config.read = list, read // what a condition reads is not what the model computes with

@@ -66,6 +66,7 @@ type Spec struct {
 	Foreign bool   // not in the binary: traced in a child process
 	opts    Options
 	notes   []string // of the reading of the file
+	part    bool     // it serves the text model inside the files
 }
 
 // ConfigValue is one value that the specification read, and where it came from.
@@ -126,10 +127,17 @@ func Resolve(files Files, o Options) (*Spec, error) {
 	if err != nil {
 		return nil, err
 	}
+	part := false
+	if inner := innerText(files); inner != nil && len(names) == 0 && o.FolderSpec == "" {
+		if names, err = matching(inner); err != nil {
+			return nil, err
+		}
+		part = true
+	}
 	switch {
 	case len(names) == 1:
 		src, err := librarySource(names[0])
-		return &Spec{Name: names[0], Source: src, opts: o}, err
+		return &Spec{Name: names[0], Source: src, opts: o, part: part}, err
 	case len(names) > 1:
 		return nil, fmt.Errorf("spec: %w: %s (choose one by name)", ErrAmbiguous, strings.Join(names, ", "))
 	case o.FolderSpec != "":
@@ -184,6 +192,9 @@ func (s *Spec) Trace(files Files) (*Traced, error) {
 	err := checkQuantization(files)
 	if err != nil {
 		return nil, err
+	}
+	if s.part {
+		files = innerText(files)
 	}
 	var t *Traced
 	if s.Foreign {

@@ -47,6 +47,9 @@ type tracer struct {
 	generation map[string]any
 
 	quantization *quantization // of the folder, once asked for
+
+	others   map[string]bool // stored tensors that are not the text model's
+	partNote string          // tells of them
 }
 
 const tracerKey = "tracer"
@@ -61,7 +64,7 @@ func current(thread *starlark.Thread) (*tracer, error) {
 func newTracer(files Files, o Options) *tracer {
 	t := &tracer{
 		b: graph.NewBuilder(), files: files, opts: o, weights: map[string]*weightValue{},
-		changes: map[string]starlark.Callable{}, used: map[string]bool{}, perms: map[[2]int][]int{},
+		changes: map[string]starlark.Callable{}, used: map[string]bool{}, perms: map[[2]int][]int{}, others: map[string]bool{},
 	}
 	t.thread = &starlark.Thread{Name: "spec", Load: loadStd, Print: func(*starlark.Thread, string) {}}
 	t.thread.SetMaxExecutionSteps(maxSteps)
@@ -134,6 +137,9 @@ func trace(file, source string, files Files, o Options) (*Traced, error) {
 	if err := t.loadNames(); err != nil {
 		return nil, err
 	}
+	if part, ok := files.(*textFiles); ok {
+		t.takeText(part)
+	}
 	globals, err := starlark.ExecFileOptions(fileOptions, t.thread, file, source, predeclared)
 	if err != nil {
 		return nil, t.fail(err)
@@ -196,7 +202,7 @@ func (t *tracer) finish() (*Traced, error) {
 	for _, name := range t.stored {
 		switch {
 		case t.used[name]:
-		case t.ignored(name):
+		case t.others[name] || t.ignored(name):
 			r.Ignored = append(r.Ignored, name)
 		default:
 			r.Unused = append(r.Unused, name)

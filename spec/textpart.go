@@ -1,0 +1,93 @@
+package spec
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
+
+// textFiles are the files of a model of text, images and sound as its text
+// model sees them: the configuration stands under a key of config.json, the
+// tensors under a prefix, and those of the other parts are not there.
+type textFiles struct {
+	Files
+	key    string
+	config map[string]any
+}
+
+func (f *textFiles) Config() map[string]any { return f.config }
+
+// textKeys are the keys under which config.json holds the text model's part.
+var textKeys = []string{"text_config", "llm_config", "language_config", "thinker_config"}
+
+// textPrefixes are beginnings of tensor names: the text model's own on the
+// left, that of files which hold other parts too on the right.
+var textPrefixes = [][2]string{
+	{"model.", "model.language_model."}, {"", "language_model."}, {"model.", "language_model."},
+	{"model.", "model.text_model."}, {"model.", "text_model."}, {"", "llm."}, {"", "thinker."},
+}
+
+// innerText finds the text model in the files of a larger one; nil where there
+// is none. Keys that the part lacks are the whole model's.
+func innerText(files Files) *textFiles {
+	if files.Binding() != HF {
+		return nil
+	}
+	outer := files.Config()
+	for _, key := range textKeys {
+		inner, ok := outer[key].(map[string]any)
+		if !ok {
+			continue
+		}
+		if deeper, ok := inner["text_config"].(map[string]any); ok {
+			inner = deeper
+		}
+		if _, named := inner["model_type"].(string); !named {
+			continue
+		}
+		config := maps.Clone(outer)
+		delete(config, "architectures")
+		for _, k := range textKeys {
+			delete(config, k)
+		}
+		maps.Copy(config, inner)
+		return &textFiles{Files: files, key: key, config: config}
+	}
+	return nil
+}
+
+// otherParts lists the stored tensors that are not the text model's. Files
+// without any of the prefixes name it as if it stood alone.
+func otherParts(stored []string) []string {
+	standing := []string{"lm_head."}
+	for _, p := range textPrefixes {
+		standing = append(standing, p[1])
+	}
+	begins := func(name string, list []string) bool {
+		return slices.ContainsFunc(list, func(p string) bool { return strings.HasPrefix(name, p) })
+	}
+	if !slices.ContainsFunc(stored, func(n string) bool { return begins(n, standing[1:]) }) {
+		standing = append(standing, "model.layers.", "model.embed_tokens.", "model.norm.", "transformer.")
+	}
+	var others []string
+	for _, n := range stored {
+		if !begins(n, standing) {
+			others = append(others, n)
+		}
+	}
+	return others
+}
+
+// takeText prepares a trace of the text part: its names, and a note of what
+// is left out.
+func (t *tracer) takeText(f *textFiles) {
+	t.names.prefixes = append(t.names.prefixes, textPrefixes...)
+	others := otherParts(t.stored)
+	for _, n := range others {
+		t.others[n] = true
+	}
+	if len(others) > 0 {
+		t.partNote = fmt.Sprintf("only the text model is served, the one of %s; %d tensors of other parts are left out (such as %s)", f.key, len(others), others[0])
+	}
+}
