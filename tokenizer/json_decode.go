@@ -88,21 +88,27 @@ func (s *stepJSON) stage(fused bool) (stageSpec, error) {
 
 // processorJSON is the post-processor: the union of the fields of all kinds.
 type processorJSON struct {
-	Type       string            `json:"type"`
-	Processors []json.RawMessage `json:"processors"`
-	Single     []struct {
-		Special *struct {
-			ID string `json:"id"`
-		} `json:"SpecialToken"`
-		Sequence *struct {
-			ID string `json:"id"`
-		} `json:"Sequence"`
-	} `json:"single"`
+	Type          string            `json:"type"`
+	Processors    []json.RawMessage `json:"processors"`
+	Single        []templatePart    `json:"single"`
+	Pair          []templatePart    `json:"pair"`
 	SpecialTokens map[string]struct {
 		IDs []int64 `json:"ids"`
 	} `json:"special_tokens"`
 	SEP []any `json:"sep"`
 	CLS []any `json:"cls"`
+}
+
+// templatePart is a special token, or one of the texts.
+type templatePart struct {
+	Special *struct {
+		ID   string `json:"id"`
+		Type int32  `json:"type_id"`
+	} `json:"SpecialToken"`
+	Sequence *struct {
+		ID   string `json:"id"`
+		Type int32  `json:"type_id"`
+	} `json:"Sequence"`
 }
 
 func (r *jsonReader) postProcessor(raw string) error {
@@ -136,7 +142,7 @@ func (r *jsonReader) processor(raw string, depth int) error {
 			}
 		}
 		return nil
-	case "Pair":
+	case "Pair", "PairDoubled":
 		cls, err := r.pairID(p.CLS)
 		if err != nil {
 			return err
@@ -144,6 +150,7 @@ func (r *jsonReader) processor(raw string, depth int) error {
 		sep, err := r.pairID(p.SEP)
 		r.t.prefix = append([]int32{cls}, r.t.prefix...)
 		r.t.suffix = append(r.t.suffix, sep)
+		r.t.pair = pairOf(cls, sep, stepType(p.Type) == "PairDoubled")
 		return err
 	case "TemplateProcessing":
 		return r.template(&p)
@@ -193,5 +200,5 @@ func (r *jsonReader) template(p *processorJSON) error {
 	}
 	r.t.prefix = append(prefix, r.t.prefix...)
 	r.t.suffix = append(r.t.suffix, suffix...)
-	return nil
+	return r.pairTemplate(p)
 }

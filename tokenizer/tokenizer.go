@@ -19,8 +19,9 @@ type Tokenizer struct {
 	norm   normalizer // nil: none
 	pre    preTokenizer
 	model  model
-	prefix []int32 // what AddSpecial puts before the ids of a text
-	suffix []int32 // and behind
+	prefix []int32    // what AddSpecial puts before the ids of a text
+	suffix []int32    // and behind
+	pair   []pairPart // the form of two texts; nil: the file says nothing of it
 
 	stages []stageSpec
 	named  map[string]int32 // bos, eos, eot, …: ids that the file names

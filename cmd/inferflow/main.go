@@ -104,6 +104,7 @@ func rootCommand() *cobra.Command {
 		logitsCommand(),
 		tokenizeCommand(),
 		perplexityCommand(),
+		embedCommand(), rerankCommand(), classifyCommand(), fillMaskCommand(),
 		benchCommand(), explainCommand(), specCommand(),
 	)
 	return root

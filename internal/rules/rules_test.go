@@ -24,7 +24,7 @@ var layers = [][]string{
 	{"tensor", "tokenizer/pattern", "tokenizer", "format/gguf", "format/safetensors", "format/pickle", "format/llama2c", "format"},
 	{"internal/graph", "internal/program", "internal/batch", "internal/kv", "internal/kernel/vec", "internal/kernel/attn", "internal/kernel/gemm", "internal/weight", "spec"},
 	{"internal/device", "internal/device/ref", "internal/device/cpu", "internal/device/devicetest", "internal/compile", "internal/partition", "internal/model", "internal/model/modeltest"},
-	{"internal/sched", "internal/sample", "chat/jinja", "chat", "internal/engine", "internal/complete"},
+	{"internal/sched", "internal/sample", "chat/jinja", "chat", "internal/engine", "internal/complete", "internal/embed"},
 	{"internal/server", "internal/pull", "internal/bench", "internal/activations", "internal/cluster", "internal/demo"},
 	{"", "cmd/inferflow", "internal/demo/write"},
 }

@@ -1,0 +1,81 @@
+package embed
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sort"
+	"strings"
+
+	"github.com/inferflow/inferflow/tokenizer"
+)
+
+// Word is a token that fits a mask, with its probability.
+type Word struct {
+	ID    int32
+	Text  string
+	Score float64
+}
+
+// masks are the ways in which people write a mask; the model's own is one of them mostly.
+var masks = []string{"[MASK]", "<mask>", "<|mask|>"}
+
+// EncodeMasked makes the tokens of a text with masks. The rows of the masks are wanted.
+func (s *Service) EncodeMasked(text string) (Text, error) {
+	if s.Tok == nil {
+		return Text{}, fmt.Errorf("embed: %s: %w", s.Model.Path, tokenizer.ErrNoTokenizer)
+	}
+	id, ok := s.Tok.Named("mask")
+	if !ok {
+		return Text{}, fmt.Errorf("embed: %w: its tokenizer names no mask", ErrOutput)
+	}
+	own := s.Tok.Text(id)
+	for _, m := range masks {
+		text = strings.ReplaceAll(text, m, own)
+	}
+	t := Text{IDs: s.Tok.Encode(text, tokenizer.Options{AddSpecial: true, ParseSpecial: true})}
+	for i, x := range t.IDs {
+		if x == id {
+			t.Out = append(t.Out, int32(i))
+		}
+	}
+	if t.Out == nil {
+		return Text{}, fmt.Errorf("embed: %w: the text has no mask; write %s where a word is missing", ErrRequest, own)
+	}
+	return t, s.check(0, &t)
+}
+
+// Fill computes for each mask the k likeliest tokens.
+func (s *Service) Fill(ctx context.Context, t Text, k int) ([][]Word, error) {
+	if s.Output != OutputLogits {
+		return nil, fmt.Errorf("embed: %w: it has no head for masked words", ErrOutput)
+	}
+	rows, err := s.Rows(ctx, []Text{t})
+	if err != nil {
+		return nil, err
+	}
+	out := make([][]Word, len(rows[0]))
+	for i, r := range rows[0] {
+		out[i] = s.likeliest(r, k)
+	}
+	return out, nil
+}
+
+// likeliest are the k largest of a row of logits as probabilities.
+func (s *Service) likeliest(row []float32, k int) []Word {
+	order := make([]int32, len(row))
+	top, sum := math.Inf(-1), 0.0
+	for i, v := range row {
+		order[i] = int32(i)
+		top = math.Max(top, float64(v))
+	}
+	for _, v := range row {
+		sum += math.Exp(float64(v) - top)
+	}
+	sort.SliceStable(order, func(a, b int) bool { return row[order[a]] > row[order[b]] })
+	out := make([]Word, 0, k)
+	for _, id := range order[:min(k, len(order))] {
+		out = append(out, Word{id, string(s.Tok.TokenBytes(id)), math.Exp(float64(row[id])-top) / sum})
+	}
+	return out
+}

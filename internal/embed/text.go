@@ -1,0 +1,143 @@
+package embed
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"sort"
+	"strings"
+
+	"github.com/inferflow/inferflow/spec"
+	"github.com/inferflow/inferflow/tokenizer"
+)
+
+// Options changes how texts become vectors.
+type Options struct {
+	Prompt     string // name of a prompt of the model's, or "" for its default
+	NoPrompt   bool   // none, even where the model has a default
+	Truncate   bool   // texts that are too long lose their end; without it they are refused
+	Dimensions int    // numbers that are kept; 0: the model's own choice
+	Normalize  bool   // scale to length 1, whatever the model says
+}
+
+// prompt is the text before each text.
+func (s *Service) prompt(o Options) (string, error) {
+	sen := &s.Model.Sentence
+	name := o.Prompt
+	if name == "" && !o.NoPrompt {
+		name = sen.DefaultPrompt
+	}
+	if name == "" {
+		return "", nil
+	}
+	p, ok := sen.Prompts[name]
+	if !ok {
+		return "", fmt.Errorf("embed: %w: no prompt %q; the model has %s", ErrRequest, name, s.PromptNames())
+	}
+	return p, nil
+}
+
+// PromptNames lists the model's prompts for a message.
+func (s *Service) PromptNames() string {
+	var names []string
+	for n := range s.Model.Sentence.Prompts {
+		names = append(names, fmt.Sprintf("%q", n))
+	}
+	if sort.Strings(names); len(names) == 0 {
+		return "none"
+	}
+	return strings.Join(names, ", ")
+}
+
+// Encode makes the tokens of texts, with the special tokens that the tokenizer
+// adds and the prompt before each. As in the reference, a text that spells a
+// special token has that token.
+func (s *Service) Encode(texts []string, o Options) ([]Text, error) {
+	if s.Tok == nil {
+		return nil, fmt.Errorf("embed: %s: %w", s.Model.Path, tokenizer.ErrNoTokenizer)
+	}
+	prompt, err := s.prompt(o)
+	if err != nil {
+		return nil, err
+	}
+	skip := 0
+	if prompt != "" && !s.Model.Sentence.IncludePrompt {
+		skip = len(s.Tok.Encode(prompt, tokenizer.Options{AddSpecial: true, ParseSpecial: true})) - len(s.Tok.Suffix())
+	}
+	out := make([]Text, len(texts))
+	for i, text := range texts {
+		ids := s.Tok.Encode(prompt+text, tokenizer.Options{AddSpecial: true, ParseSpecial: true})
+		t := Text{IDs: ids, Skip: skip}
+		if n := len(ids); n > s.most && o.Truncate {
+			tail := s.Tok.Suffix()
+			if len(tail) >= s.most {
+				tail = nil
+			}
+			t.IDs, t.Cut = append(ids[:s.most-len(tail):s.most-len(tail)], tail...), n-s.most
+		}
+		if err := s.check(i, &t); err != nil {
+			return nil, err
+		}
+		out[i] = t
+	}
+	return out, nil
+}
+
+// Vectors computes the embedding of each text.
+func (s *Service) Vectors(ctx context.Context, texts []Text, o Options) ([][]float32, error) {
+	if s.Output != spec.OutputEmbedding {
+		return nil, fmt.Errorf("embed: %w: it was opened for %s, not for embeddings", ErrOutput, s.Output)
+	}
+	keep := o.Dimensions
+	if keep == 0 {
+		keep = s.Model.Sentence.Dimensions
+	}
+	if keep < 0 || keep > s.Width() {
+		return nil, fmt.Errorf("embed: %w: %d dimensions were asked for, the model has %d", ErrRequest, keep, s.Width())
+	}
+	rows, err := s.Rows(ctx, texts)
+	if err != nil {
+		return nil, err
+	}
+	out := make([][]float32, len(rows))
+	for i, r := range rows {
+		v := r[0]
+		unit := math.Abs(norm(v)-1) < 1e-3
+		if keep > 0 && keep < len(v) {
+			v = v[:keep]
+		}
+		if o.Normalize || unit && len(v) < len(r[0]) {
+			scale(v)
+		}
+		out[i] = v
+	}
+	return out, nil
+}
+
+func norm(v []float32) float64 {
+	sum := 0.0
+	for _, x := range v {
+		sum += float64(x) * float64(x)
+	}
+	return math.Sqrt(sum)
+}
+
+// scale brings v to length 1; a zero vector stays.
+func scale(v []float32) {
+	n := max(norm(v), 1e-12)
+	for i := range v {
+		v[i] = float32(float64(v[i]) / n)
+	}
+}
+
+// Cosine is the cosine of the angle between two vectors of one length.
+func Cosine(a, b []float32) float64 {
+	sum := 0.0
+	for i := range a {
+		sum += float64(a[i]) * float64(b[i])
+	}
+	if n := norm(a) * norm(b); n > 0 {
+		return sum / n
+	}
+	return 0
+}

@@ -1,0 +1,72 @@
+package model
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+
+	"github.com/inferflow/inferflow/spec"
+)
+
+// Labels names the classes of a row of scores: id2label of config.json, or a
+// GGUF's list, else LABEL_0, LABEL_1, …
+func (m *Model) Labels() []string {
+	labels := make([]string, m.Vocab())
+	given, _ := m.files.config["id2label"].(map[string]any)
+	list := m.labelList()
+	for i := range labels {
+		labels[i] = fmt.Sprintf("LABEL_%d", i)
+		if s, ok := given[strconv.Itoa(i)].(string); ok {
+			labels[i] = s
+		} else if i < len(list) {
+			labels[i] = list[i]
+		}
+	}
+	return labels
+}
+
+// labelList is classifier.output_labels of a GGUF.
+func (m *Model) labelList() []string {
+	if m.files.meta == nil {
+		return nil
+	}
+	raw, err := json.Marshal(m.files.config[m.files.Architecture()+".classifier.output_labels"])
+	var list []string
+	if err != nil || json.Unmarshal(raw, &list) != nil {
+		return nil
+	}
+	return list
+}
+
+// Independent says that the classes do not exclude each other: each has a
+// probability of its own, or there is just one.
+func (m *Model) Independent() bool {
+	kind, _ := m.files.config["problem_type"].(string)
+	return m.Vocab() == 1 || kind == "multi_label_classification"
+}
+
+// Outputs lists the outputs that the specification gives.
+func (m *Model) Outputs() []string {
+	var names []string
+	for _, o := range m.Traced.Graph.Outputs {
+		names = append(names, o.Name)
+	}
+	return names
+}
+
+// Purpose is the output that the files are made for: "scores" of a classifier,
+// spec.OutputEmbedding of an encoder or a folder of sentence-transformers,
+// else "logits". The model must have been opened without an Output.
+func (m *Model) Purpose() string {
+	has := map[string]bool{}
+	for _, n := range m.Outputs() {
+		has[n] = true
+	}
+	switch {
+	case has["scores"]:
+		return "scores"
+	case m.Sentence.Modules || m.Whole():
+		return spec.OutputEmbedding
+	}
+	return "logits"
+}
