@@ -159,7 +159,7 @@ func fillMaskCommand() *cobra.Command {
 		Long: `Prints for each mask of each TEXT the likeliest words with their probabilities.
 The mask is written as the model's own ([MASK], <mask>) or as [MASK]. The model
 has a masked-LM head.`,
-		Example: `  inferflow fill-mask ./bert-base-uncased "Paris is the [MASK] of France."`,
+		Example: `  inferflow fill-mask ./masked-lm "Paris is the [MASK] of France."`,
 		Args:    argsBetween(1, 1<<20, "a model and texts"),
 		RunE: func(c *cobra.Command, args []string) error {
 			if top < 1 {
