@@ -37,6 +37,12 @@ type embedder interface {
 	Embeds() int // ids below it can be computed; 0: all
 }
 
+// encoder is a Model that may read a source before it decodes.
+type encoder interface {
+	Encodes() bool
+	SourceEmbeds() int // ids of a source below it can be computed; 0: all
+}
+
 // Options bounds an engine.
 type Options struct {
 	Limits sched.Limits
@@ -46,7 +52,8 @@ type Options struct {
 
 // Request asks for one or several answers to a prompt of token ids.
 type Request struct {
-	Prompt         []int32
+	Source         []int32 // what an encoder-decoder's encoder reads; none for other models
+	Prompt         []int32 // what the answer goes on from: an encoder-decoder's start token, and perhaps more
 	Params         sample.Params
 	Max            int     // tokens of an answer at most; 0: as many as the context holds
 	End            []int32 // token ids that end an answer; they are delivered as the last event
@@ -163,7 +170,7 @@ func (e *Engine) Submit(ctx context.Context, r Request) (*Stream, error) {
 	}
 	e.inbox = append(e.inbox, s)
 	e.stats.Requests++
-	e.stats.PromptTokens += int64(len(r.Prompt))
+	e.stats.PromptTokens += int64(len(r.Source) + len(r.Prompt))
 	s.unhook = context.AfterFunc(ctx, s.Cancel)
 	e.signal()
 	return s, nil
@@ -184,17 +191,17 @@ func (e *Engine) check(r *Request) error {
 	case r.Max < 0:
 		return fmt.Errorf("engine: %w: a negative number of tokens was asked for", ErrRequest)
 	}
-	ids := e.PromptIDs()
-	for i, id := range r.Prompt {
-		if id < 0 || int(id) >= ids {
-			return fmt.Errorf("engine: %w: prompt token %d is %d; ids go from 0 to %d", ErrRequest, i, id, ids-1)
-		}
+	if err := inRange("prompt", r.Prompt, e.PromptIDs()); err != nil {
+		return err
+	}
+	if err := e.checkSource(r); err != nil {
+		return err
 	}
 	r.N = max(1, r.N)
 	if room := limit - len(r.Prompt); r.Max == 0 || r.Max > room {
 		r.Max = room
 	}
-	if most := e.o.Blocks * batch.BlockTokens; len(r.Prompt)+r.Max-1 > most {
+	if most := (e.o.Blocks - blocksOf(len(r.Source))) * batch.BlockTokens; len(r.Prompt)+r.Max-1 > most {
 		if len(r.Prompt) >= most {
 			return fmt.Errorf("engine: %w: the prompt has %d tokens, the key/value memory holds %d with the answer", ErrRequest, len(r.Prompt), most)
 		}
@@ -202,6 +209,41 @@ func (e *Engine) check(r *Request) error {
 	}
 	return nil
 }
+
+// inRange refuses ids that the model has no embedding of.
+func inRange(what string, list []int32, ids int) error {
+	for i, id := range list {
+		if id < 0 || int(id) >= ids {
+			return fmt.Errorf("engine: %w: %s token %d is %d; ids go from 0 to %d", ErrRequest, what, i, id, ids-1)
+		}
+	}
+	return nil
+}
+
+// checkSource wants a source where the model has an encoder, and only there.
+func (e *Engine) checkSource(r *Request) error {
+	m, ok := e.m.(encoder)
+	if !ok || !m.Encodes() {
+		if len(r.Source) > 0 {
+			return fmt.Errorf("engine: %w: the model has no encoder that could read a source", ErrRequest)
+		}
+		return nil
+	}
+	switch limit := e.o.Limits.Source; {
+	case len(r.Source) == 0:
+		return fmt.Errorf("engine: %w: the source holds no tokens", ErrRequest)
+	case len(r.Source) > limit:
+		return fmt.Errorf("engine: %w: the source has %d tokens, the encoder takes %d at once", ErrRequest, len(r.Source), limit)
+	case blocksOf(len(r.Source)) >= e.o.Blocks:
+		return fmt.Errorf("engine: %w: the source has %d tokens, the key/value memory holds %d with the answer", ErrRequest, len(r.Source), (e.o.Blocks-1)*batch.BlockTokens)
+	}
+	if ids := m.SourceEmbeds(); ids > 0 {
+		return inRange("source", r.Source, ids)
+	}
+	return nil
+}
+
+func blocksOf(tokens int) int { return (tokens + batch.BlockTokens - 1) / batch.BlockTokens }
 
 func (e *Engine) signal() {
 	select {

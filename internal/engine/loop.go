@@ -71,7 +71,7 @@ func (e *Engine) cancel(x cancel) {
 
 func (e *Engine) admit(s *Stream) {
 	r := s.Request
-	t := &sched.Task{Tokens: append([]int32{}, r.Prompt...), Prompt: len(r.Prompt), Max: r.Max, AllOut: r.PromptLogprobs}
+	t := &sched.Task{Tokens: append([]int32{}, r.Prompt...), Prompt: len(r.Prompt), Max: r.Max, AllOut: r.PromptLogprobs, Source: r.Source}
 	c := &choice{stream: s, end: map[int32]bool{}, forked: r.N == 1}
 	var err error
 	if c.sampler, err = sample.NewSampler(r.Params, e.m.Vocab(), r.Prompt); err == nil {
@@ -164,7 +164,7 @@ func (e *Engine) compute(b batch.Batch, tasks []*sched.Task) {
 func part(b batch.Batch, from, to int) batch.Batch {
 	first := b.Seqs[from].Row
 	last := b.Seqs[to-1].Row + b.Seqs[to-1].N
-	p := batch.Batch{Tokens: b.Tokens[first:last], Pos: b.Pos[first:last], Seqs: slices.Clone(b.Seqs[from:to])}
+	p := batch.Batch{Tokens: b.Tokens[first:last], Pos: b.Pos[first:last], Seqs: slices.Clone(b.Seqs[from:to]), Encode: b.Encode}
 	for i := range p.Seqs {
 		p.Seqs[i].Row -= first
 	}
@@ -178,6 +178,12 @@ func part(b batch.Batch, from, to int) batch.Batch {
 
 // handOut delivers the wanted rows of the computed batch.
 func (e *Engine) handOut(tasks []*sched.Task) {
+	if e.b.Encode {
+		for _, t := range tasks {
+			e.sched.Encoded(t)
+		}
+		return
+	}
 	out := 0
 	for i, t := range tasks {
 		q := e.b.Seqs[i]

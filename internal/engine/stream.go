@@ -117,7 +117,7 @@ func (s *Stream) over() bool {
 func (s *Stream) Timings() Timings {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	t := Timings{PromptTokens: len(s.Request.Prompt), Tokens: s.tokens}
+	t := Timings{PromptTokens: len(s.Request.Source) + len(s.Request.Prompt), Tokens: s.tokens}
 	if !s.started.IsZero() {
 		t.Queued = s.started.Sub(s.t0)
 	}

@@ -55,6 +55,9 @@ type Params struct {
 	// [-100, 100], or -Inf to forbid a token.
 	LogitBias map[int32]float32
 
+	// Rules restrict the form of the answer; nil: none.
+	Rules *Rules
+
 	// Seed keys the generator; see RandomSeed for requests that name none.
 	Seed uint64
 

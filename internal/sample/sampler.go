@@ -53,6 +53,7 @@ type Sampler struct {
 	vocab   int
 	bias    []TokenLogprob // id and bias, by id: a map's order would not repeat
 	history *history       // nil without penalties
+	said    []int32        // prompt and answer, where there are rules
 	scratch *Scratch
 	top     []TokenLogprob
 }
@@ -84,6 +85,9 @@ func NewSampler(p Params, vocab int, prompt []int32) (*Sampler, error) {
 	if p.penalised() {
 		s.history = newHistory(p.PenaltyWindow, prompt, vocab)
 	}
+	if p.Rules != nil {
+		s.said = slices.Clone(prompt)
+	}
 	return s, nil
 }
 
@@ -98,6 +102,7 @@ func (s *Sampler) Fork() *Sampler {
 	if s.history != nil {
 		f.history = s.history.clone()
 	}
+	f.said = slices.Clone(s.said)
 	f.top = make([]TokenLogprob, 0, cap(s.top))
 	return &f
 }
@@ -105,6 +110,9 @@ func (s *Sampler) Fork() *Sampler {
 // Accept adds a token to the answer. Next does not: a token drawn to check a
 // draft, or beside another choice, may never become part of the answer.
 func (s *Sampler) Accept(id int32) {
+	if s.p.Rules != nil {
+		s.said = append(s.said, id)
+	}
 	if s.history != nil {
 		s.history.add(id, true, s.vocab)
 	}
@@ -184,7 +192,7 @@ func (s *Sampler) memory() *Scratch {
 // adjust returns the logits with penalties and bias: the same slice if there
 // are none, else a copy in the scratch memory.
 func (s *Sampler) adjust(raw []float32) []float32 {
-	if len(s.bias) == 0 && (s.history == nil || len(s.history.entries) == 0) {
+	if len(s.bias) == 0 && s.p.Rules == nil && (s.history == nil || len(s.history.entries) == 0) {
 		return raw
 	}
 	sc := s.memory()
@@ -194,6 +202,9 @@ func (s *Sampler) adjust(raw []float32) []float32 {
 	}
 	for _, b := range s.bias {
 		sc.logits[b.ID] = clamp(float64(sc.logits[b.ID]) + float64(b.Logprob))
+	}
+	if s.p.Rules != nil {
+		s.p.Rules.apply(sc.logits, s.said)
 	}
 	return sc.logits
 }

@@ -21,6 +21,7 @@ func (m stored) write(t *testing.T, b *batch.Batch, tasks []*Task, l Limits) {
 	}
 	row := int32(0)
 	for i, q := range b.Seqs {
+		m.memory(t, &q, tasks[i])
 		if q.Row != row || q.N < 1 || int(q.Start) != tasks[i].Done() {
 			t.Fatalf("sequence %d: %+v, done %d", i, q, tasks[i].Done())
 		}
@@ -82,6 +83,40 @@ func (m states) write(t *testing.T, b *batch.Batch, tasks []*Task, l Limits) {
 	}
 }
 
+// encode stores the rows of sources, each of which must be whole.
+func (m stored) encode(t *testing.T, b *batch.Batch, tasks []*Task, l Limits) {
+	t.Helper()
+	if b.Rows() > max(l.Rows, l.Source) || len(b.Seqs) > l.Seqs || len(b.Seqs) != len(tasks) || len(b.Out) > 0 {
+		t.Fatalf("%d rows, %d sequences, %d tasks, %d wanted", b.Rows(), len(b.Seqs), len(tasks), len(b.Out))
+	}
+	for i, q := range b.Seqs {
+		if !slices.Equal(b.Tokens[q.Row:q.Row+q.N], tasks[i].Source) || q.Start != 0 || len(q.Memory) != 0 {
+			t.Fatalf("sequence %d encodes %v of %v from %d", i, b.Tokens[q.Row:q.Row+q.N], tasks[i].Source, q.Start)
+		}
+		for pos := range q.N {
+			block, ok := blockAt(q.Spans, pos)
+			if !ok {
+				t.Fatalf("position %d of a source lies in no block", pos)
+			}
+			m[[2]int32{block, pos % batch.BlockTokens}] = [2]int32{tasks[i].Source[pos], pos}
+		}
+	}
+}
+
+// memory checks that a sequence reads its own source.
+func (m stored) memory(t *testing.T, q *batch.Seq, x *Task) {
+	t.Helper()
+	if q.MemoryLen() != len(x.Source) {
+		t.Fatalf("task %d reads %d rows of a source of %d", x.ID, q.MemoryLen(), len(x.Source))
+	}
+	for pos := range int32(len(x.Source)) {
+		block, _ := blockAt(q.Memory, pos)
+		if got := m[[2]int32{block, pos % batch.BlockTokens}]; got != [2]int32{x.Source[pos], pos} {
+			t.Fatalf("task %d reads %v at position %d of its source, want token %d", x.ID, got, pos, x.Source[pos])
+		}
+	}
+}
+
 func blockAt(spans []batch.Span, pos int32) (int32, bool) {
 	for _, sp := range spans {
 		if pos >= sp.Pos && pos < sp.Pos+sp.N {
@@ -98,10 +133,14 @@ func TestRandomTraffic(t *testing.T) {
 	for seed := range uint64(60) {
 		r := rand.New(rand.NewPCG(seed, 2))
 		l := Limits{Rows: 1 + r.IntN(40), Seqs: 1 + r.IntN(8), Tokens: 20 + r.IntN(100)}
-		if seed%3 != 0 {
+		spare := 0
+		if seed%4 == 1 {
+			l.Source = 1 + r.IntN(60)
+			spare = (l.Source + 15) / 16
+		} else if seed%3 != 0 {
 			l.States = 1 + r.IntN(10)
 		}
-		traffic(t, r, New(l, kv.NewPool((l.Tokens+15)/16+r.IntN(12))), l)
+		traffic(t, r, New(l, kv.NewPool((l.Tokens+15)/16+spare+r.IntN(12))), l)
 	}
 }
 
@@ -117,6 +156,10 @@ func traffic(t *testing.T, r *rand.Rand, s *Scheduler, l Limits) {
 				token++
 				x.Tokens = append(x.Tokens, token)
 			}
+			for range min(l.Source, 1+r.IntN(60)) {
+				token++
+				x.Source = append(x.Source, token)
+			}
 			if err := s.Add(x); (err != nil) != (x.Prompt >= l.Tokens) {
 				t.Fatalf("a prompt of %d in a context of %d: %v", x.Prompt, l.Tokens, err)
 			}
@@ -127,6 +170,16 @@ func traffic(t *testing.T, r *rand.Rand, s *Scheduler, l Limits) {
 				t.Fatalf("nothing is done for %+v", st)
 			} else if left == 0 {
 				break
+			}
+			continue
+		}
+		if b.Encode {
+			mem.encode(t, &b, tasks, l)
+			for _, x := range tasks {
+				s.Encoded(x)
+			}
+			if err := s.Check(); err != nil {
+				t.Fatal(err)
 			}
 			continue
 		}

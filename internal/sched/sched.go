@@ -17,6 +17,7 @@ type Limits struct {
 	Seqs   int // sequences of a batch
 	Tokens int // positions of one sequence
 	States int // slots of recurrent states; 0: the model keeps none
+	Source int // tokens of a source, encoded at once; 0: the model has no encoder
 }
 
 // Task is one sequence that is to be continued token by token.
@@ -26,11 +27,15 @@ type Task struct {
 	Prompt int     // length of the prompt
 	Max    int     // tokens that may follow the prompt
 	AllOut bool    // logits of every prompt position are wanted
+	Source []int32 // what an encoder-decoder's encoder reads; never changed
 
 	seq    *kv.Sequence
 	state  int32 // slot of its recurrent states, −1: none
 	done   int   // positions whose keys and values are stored
 	parked int   // how often the task lost its blocks
+
+	memory  *kv.Sequence // blocks of the encoded source, shared by forks
+	encoded bool
 }
 
 // Done is the number of positions that are computed.
@@ -78,9 +83,12 @@ func (s *Scheduler) Add(t *Task) error {
 	case min(n, s.limits.Tokens) > s.pool.Total()*batch.BlockTokens:
 		return fmt.Errorf("sched: %d tokens need more key/value blocks than there are (%d)", n, s.pool.Total())
 	}
+	if err := s.checkSource(t, n); err != nil {
+		return err
+	}
 	t.ID = s.nextID
 	s.nextID++
-	t.seq, t.state = s.pool.NewSequence(), -1
+	t.seq, t.memory, t.state = s.pool.NewSequence(), s.pool.NewSequence(), -1
 	s.waiting = append(s.waiting, t)
 	return nil
 }
@@ -90,6 +98,7 @@ func (s *Scheduler) Remove(t *Task) {
 	s.waiting, s.running = without(s.waiting, t), without(s.running, t)
 	if t.seq != nil {
 		t.seq.Release()
+		t.memory.Release()
 		s.giveState(t)
 	}
 }
@@ -99,10 +108,10 @@ func (s *Scheduler) Remove(t *Task) {
 // token to each. Where no state slot is free the new task waits, before all
 // that were never admitted, and is computed from its beginning.
 func (s *Scheduler) Fork(t *Task) *Task {
-	f := &Task{ID: s.nextID, Tokens: append([]int32{}, t.Tokens[:t.done]...), Prompt: t.Prompt, Max: t.Max, state: -1}
+	f := &Task{ID: s.nextID, Tokens: append([]int32{}, t.Tokens[:t.done]...), Prompt: t.Prompt, Max: t.Max, Source: t.Source, state: -1}
 	s.nextID++
 	if !s.takeState(f) {
-		f.seq, f.parked = s.pool.NewSequence(), 1
+		f.seq, f.memory, f.parked = s.pool.NewSequence(), s.pool.NewSequence(), 1
 		s.parks++
 		i := 0
 		for i < len(s.waiting) && s.waiting[i].parked > 0 {
@@ -114,7 +123,7 @@ func (s *Scheduler) Fork(t *Task) *Task {
 	if f.state >= 0 {
 		s.copies = append(s.copies, batch.StateCopy{From: t.state, To: f.state})
 	}
-	f.seq, f.done = t.seq.Fork(), t.done
+	f.seq, f.done, f.memory, f.encoded = t.seq.Fork(), t.done, t.memory.Fork(), t.encoded
 	s.running = append(s.running, f)
 	return f
 }
@@ -146,17 +155,31 @@ func (s *Scheduler) Stats() Stats {
 // each, then prompts in order of arrival, cut to what fits; the oldest running
 // task always has a row. A task that needs a block when none is free makes the
 // youngest running task park: it gives its blocks back and is computed again
-// later, to the same result.
+// later, to the same result. Sources that wait to be encoded make a step of their own.
 func (s *Scheduler) Next(b *batch.Batch, tasks []*Task) []*Task {
 	b.Reset()
 	b.Copies, s.copies = append(b.Copies, s.copies...), s.copies[:0]
-	tasks = s.answers(b, tasks[:0])
+	if tasks = s.encode(b, tasks[:0]); len(tasks) > 0 {
+		return tasks
+	}
+	tasks = s.answers(b, tasks)
 	for i := 0; i < len(s.running); i++ {
 		t := s.running[i]
 		if n := s.chunk(b, t); n > 0 && len(t.Tokens)-t.done > 1 {
 			tasks = append(tasks, s.put(b, t, n))
 		}
 	}
+	if s.limits.Source > 0 {
+		if len(tasks) == 0 { // all were parked
+			tasks = s.encode(b, tasks)
+		}
+		return tasks
+	}
+	return s.admit(b, tasks)
+}
+
+// admit lets waiting tasks in as far as rows and blocks go.
+func (s *Scheduler) admit(b *batch.Batch, tasks []*Task) []*Task {
 	for len(s.waiting) > 0 {
 		t := s.waiting[0]
 		n := s.chunk(b, t)
@@ -196,7 +219,7 @@ func (s *Scheduler) admissible(t *Task) bool {
 	if s.slots != nil && s.slots.Free() == 0 {
 		return false
 	}
-	need := t.seq.Needs(len(t.Tokens))
+	need := t.seq.Needs(len(t.Tokens)) + t.memory.Needs(len(t.Source))
 	return need+len(s.running) <= s.pool.Free() || len(s.running) == 0 && need <= s.pool.Free()
 }
 
@@ -223,8 +246,9 @@ func (s *Scheduler) room(t *Task) bool {
 
 func (s *Scheduler) park(t *Task) {
 	t.seq.Release()
+	t.memory.Release()
 	s.giveState(t)
-	t.done = 0
+	t.done, t.encoded = 0, false
 	t.parked++
 	s.parks++
 	s.running = without(s.running, t)
@@ -241,7 +265,8 @@ func (s *Scheduler) put(b *batch.Batch, t *Task, n int) *Task {
 			b.Out = append(b.Out, int32(row+i))
 		}
 	}
-	b.Seqs = append(b.Seqs, batch.Seq{ID: t.ID, Row: int32(row), N: int32(n), Start: int32(t.done), State: t.state, Length: int32(t.Prompt), Spans: t.seq.Spans()})
+	b.Seqs = append(b.Seqs, batch.Seq{ID: t.ID, Row: int32(row), N: int32(n), Start: int32(t.done), State: t.state, Length: int32(t.Prompt), Spans: t.seq.Spans(),
+		Memory: t.memory.Spans()})
 	return t
 }
 
@@ -268,7 +293,7 @@ func (s *Scheduler) Check() error {
 		}
 	}
 	for _, t := range append(append([]*Task{}, s.waiting...), s.running...) {
-		seqs = append(seqs, t.seq)
+		seqs = append(seqs, t.seq, t.memory)
 	}
 	return s.pool.Check(seqs)
 }

@@ -40,10 +40,18 @@ func (k *talk) command(line string) {
 		var l Limits
 		var blocks int
 		fmt.Sscanf(line, "limits rows %d seqs %d tokens %d blocks %d states %d", &l.Rows, &l.Seqs, &l.Tokens, &blocks, &l.States)
+		if _, after, ok := strings.Cut(line, "source "); ok {
+			fmt.Sscan(after, &l.Source)
+		}
 		k.s = New(l, kv.NewPool(blocks))
 		k.names, k.byID, k.forks = map[*Task]string{}, map[string]*Task{}, map[string][]string{}
 	case is("add %s prompt %d max %d", &name, &n, &m):
 		t := &Task{Prompt: n, Max: m, AllOut: strings.HasSuffix(line, "all")}
+		if _, after, ok := strings.Cut(line, "source "); ok {
+			length := 0
+			fmt.Sscan(after, &length)
+			t.Source = make([]int32, length)
+		}
 		for i := range n {
 			t.Tokens = append(t.Tokens, int32(100+i))
 		}
@@ -81,10 +89,17 @@ func (k *talk) step() bool {
 		if q.N > 1 {
 			part += fmt.Sprintf("…%d", q.Start+q.N-1)
 		}
+		if k.b.Encode {
+			part = fmt.Sprintf("%s encodes %d", k.names[t], q.N)
+			k.s.Encoded(t)
+		}
 		parts = append(parts, part)
 	}
 	var ended []string
 	for i, t := range k.tasks {
+		if k.b.Encode {
+			break
+		}
 		k.s.Computed(t, int(k.b.Seqs[i].N))
 		if t.Done() == len(t.Tokens) {
 			for _, name := range k.forks[k.names[t]] {
