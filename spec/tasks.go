@@ -8,21 +8,22 @@ import (
 
 // Task is something that an encoder-decoder was trained to do, and how its
 // source and its answer begin. In all texts {from} and {to} stand for the
-// languages that the task's name gives after a colon: translate:en-fr.
+// languages that are named after a colon: translate:en-fr.
 type Task struct {
-	Name      string            // "translate", "summarize"
-	Source    string            // template of the source's text; {text} is the user's
-	First     string            // token that the answer begins with after the start token; "": the files' own
-	SourceTag string            // token that marks the source's language; "": none
-	Languages map[string]string // code of a language → its name in the templates; nil: any code as it stands
+	Name      string              // "translate", "summarize"
+	Source    string              // template of the source's text; {text} is the user's
+	First     []string            // token that the answer begins with after the start token: the first of these that the vocabulary has
+	SourceTag []string            // token that stands before the source, likewise
+	Languages map[string][]string // code of a language → what {from} and {to} may become, in order of preference
 }
 
 const docTasks = `tasks(**tasks)
 Says what an encoder-decoder was trained to do: NAME = template of the source ("summarize: {text}"), or NAME = dict(source=, first=, source_tag=, languages=). A task
-translate is asked for as translate:en-fr; {from} and {to} are the two languages in all of its texts.
-- **tasks: by name. source: the template. first: the token that the answer begins with after the start token ("__{to}__"). source_tag: the token that stands for the
-  source's language in the source ("__{from}__"). languages: {code: name in the texts}; without it a code stands for itself.
-Errors: other keys, values that are no strings.
+translate is asked for as translate:en-fr; {from} and {to} are the two languages in all of its texts. What a folder's task_specific_params say goes before.
+- **tasks: by name. source: the template. first: the token that the answer begins with after the start token, or a list of which the first counts that the
+  vocabulary has (["__{to}__", "{to}"]). source_tag: the same for the token that stands before the source. languages: {code: name, or list of names}; where tokens
+  are named, a code that is not listed stands for itself.
+Errors: other keys, values that are no strings or lists of them.
 `
 
 // doTasks declares tasks by name: templates of the source, or a dict of source,
@@ -49,30 +50,44 @@ func doTasks(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tupl
 }
 
 func (x *Task) read(d *starlark.Dict) error {
-	fields := map[string]*string{"source": &x.Source, "first": &x.First, "source_tag": &x.SourceTag}
 	for _, item := range d.Items() {
 		key, _ := starlark.AsString(item[0])
-		if f := fields[key]; f != nil {
-			s, ok := starlark.AsString(item[1])
-			if !ok {
-				return fmt.Errorf("%s is a string, got %s", key, item[1].Type())
+		var err error
+		switch key {
+		case "source":
+			var ok bool
+			if x.Source, ok = starlark.AsString(item[1]); !ok {
+				err = fmt.Errorf("got %s, want a string", item[1].Type())
 			}
-			*f = s
-			continue
+		case "first":
+			x.First, err = stringList(item[1])
+		case "source_tag":
+			x.SourceTag, err = stringList(item[1])
+		case "languages":
+			err = x.readLanguages(item[1])
+		default:
+			err = fmt.Errorf("is none of source, first, source_tag, languages")
 		}
-		list, ok := item[1].(*starlark.Dict)
-		if key != "languages" || !ok {
-			return fmt.Errorf("takes source, first, source_tag (strings) and languages (a dict), got %q: %s", key, item[1].Type())
+		if err != nil {
+			return fmt.Errorf("%s: %w", key, err)
 		}
-		x.Languages = map[string]string{}
-		for _, l := range list.Items() {
-			code, ok1 := starlark.AsString(l[0])
-			name, ok2 := starlark.AsString(l[1])
-			if !ok1 || !ok2 {
-				return fmt.Errorf("languages is a dict of strings")
-			}
-			x.Languages[code] = name
+	}
+	return nil
+}
+
+func (x *Task) readLanguages(v starlark.Value) error {
+	list, ok := v.(*starlark.Dict)
+	if !ok {
+		return fmt.Errorf("got %s, want a dict", v.Type())
+	}
+	x.Languages = map[string][]string{}
+	for _, l := range list.Items() {
+		code, ok := starlark.AsString(l[0])
+		names, err := stringList(l[1])
+		if !ok || err != nil || len(names) == 0 {
+			return fmt.Errorf("a code and its names are strings")
 		}
+		x.Languages[code] = names
 	}
 	return nil
 }

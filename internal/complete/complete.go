@@ -64,7 +64,7 @@ func New(m *model.Model, queue int) (*Service, error) {
 	}
 	s.settle()
 	s.Engine = engine.New(m, engine.Options{Queue: queue, Blocks: m.Limits.Blocks,
-		Limits: sched.Limits{Rows: m.Limits.Rows, Seqs: m.Limits.Seqs, Tokens: m.Limits.Tokens, States: m.Limits.States}})
+		Limits: sched.Limits{Rows: m.Limits.Rows, Seqs: m.Limits.Seqs, Tokens: m.Limits.Tokens, States: m.Limits.States, Source: m.Limits.Source}})
 	return s, nil
 }
 
@@ -115,11 +115,16 @@ func (s *Service) settle() {
 	if g.Greedy {
 		s.defaults.Temperature = 0
 	}
+	s.Notes = append(s.Notes, decodingNotes(g.Decoding)...)
 }
 
 // Text encodes a plain prompt, with the tokens that the tokenizer puts before
-// every text. Special tokens inside the text count only when parse is set.
+// every text, or the source of an encoder-decoder. Special tokens inside the
+// text count only when parse is set.
 func (s *Service) Text(text string, parse bool) []int32 {
+	if s.Encodes() {
+		return s.source(text, parse)
+	}
 	return s.prefixed(s.Tok.Encode(text, tokenizer.Options{ParseSpecial: parse}))
 }
 
@@ -154,6 +159,13 @@ func (s *Service) ChatWithin(ctx context.Context, steps int, in chat.Input) ([]i
 	if s.badTemplate != nil {
 		return nil, fmt.Errorf("complete: %s: %w: %w; a plain completion (--raw) is possible", s.Model.Name, ErrTemplate, s.badTemplate)
 	}
+	if s.Template == nil && s.Encodes() {
+		text, err := Said(in)
+		if err != nil {
+			return nil, err
+		}
+		return s.Text(text, false), s.fits(len(text), 0)
+	}
 	if s.Template == nil {
 		return nil, fmt.Errorf("complete: %s: %w; use a plain completion (--raw)", s.Model.Name, ErrNoTemplate)
 	}
@@ -180,6 +192,9 @@ func (s *Service) ChatWithin(ctx context.Context, steps int, in chat.Input) ([]i
 	if err := s.fits(n, 0); err != nil {
 		return nil, err
 	}
+	if s.Encodes() {
+		return s.around(s.Tok.Prefix(), s.Tok.EncodePieces(parts, false), s.Tok.Suffix()), nil
+	}
 	return s.prefixed(s.Tok.EncodePieces(parts, false)), nil
 }
 
@@ -201,13 +216,21 @@ type Params struct {
 	N              int
 	PromptLogprobs bool
 	ShowSpecial    bool // special tokens appear in the text
+
+	decoding *model.Decoding // of an encoder-decoder; nil: the model's own
+	begin    []int32         // the tokens that its answer begins with; nil: the model's own
 }
 
-// Start submits a prompt of ids.
+// Start submits a prompt of ids, or the source of an encoder-decoder.
 func (s *Service) Start(ctx context.Context, ids []int32, p Params) (*Run, error) {
 	r := engine.Request{Prompt: ids, Params: p.Sample, Max: p.Max, N: p.N, PromptLogprobs: p.PromptLogprobs, End: p.StopTokens}
 	if !p.IgnoreEnd {
 		r.End = append(append([]int32{}, p.StopTokens...), s.Model.Generation.EndTokens...)
+	}
+	if s.Encodes() {
+		s.decode(&p)
+		r.Source, r.Prompt, r.Max = ids, p.begin, p.Max
+		r.Params.Rules = s.rules(ids, &p, s.Model.Generation.EndTokens)
 	}
 	run := &Run{s: s, p: p}
 	for i := 0; i < max(1, p.N); i++ {
@@ -215,7 +238,11 @@ func (s *Service) Start(ctx context.Context, ids []int32, p Params) (*Run, error
 		if err != nil {
 			return nil, fmt.Errorf("complete: %w", err)
 		}
-		run.choices = append(run.choices, choice{stop: st, dec: s.Tok.ContinueDecoder(!p.ShowSpecial)})
+		dec := s.Tok.ContinueDecoder
+		if s.Encodes() {
+			dec = s.Tok.NewDecoder // the answer is a text of its own
+		}
+		run.choices = append(run.choices, choice{stop: st, dec: dec(!p.ShowSpecial)})
 	}
 	var err error
 	run.ctx, run.cancel = context.WithCancel(ctx)
