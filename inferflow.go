@@ -56,10 +56,12 @@ func (m *Model) Close() error { return m.s.Close() }
 
 // Request asks for one answer. With Messages the model's chat template makes
 // the prompt, and nothing in them is taken for a special token; with Prompt the
-// model goes on with the text. Pointers that are nil leave the model's defaults.
+// model goes on with the text. An encoder-decoder reads the text, or the last
+// message of the user, as its source; Task says what it is to do with it. Pointers that are nil leave the model's defaults.
 type Request struct {
 	Messages    []chat.Message
 	Prompt      string
+	Task        string // of an encoder-decoder: "summarize", "translate:en-fr"; "": the text as it stands
 	MaxTokens   int // 0: what the context holds
 	Temperature *float64
 	TopP        *float64
@@ -119,14 +121,28 @@ func (m *Model) start(ctx context.Context, r Request) (*complete.Run, error) {
 		p.Sample.TopK = *r.TopK
 	}
 	p.Sample.Seed = r.Seed
-	ids := m.s.Text(r.Prompt, false)
-	if r.Messages != nil {
-		var err error
-		if ids, err = m.s.Chat(chat.Input{Messages: r.Messages, AddGenerationPrompt: true}); err != nil {
-			return nil, err
-		}
+	ids, err := m.prompt(r, &p)
+	if err != nil {
+		return nil, err
 	}
 	return m.s.Start(ctx, ids, p)
+}
+
+func (m *Model) prompt(r Request, p *complete.Params) ([]int32, error) {
+	in := chat.Input{Messages: r.Messages, AddGenerationPrompt: true}
+	switch {
+	case r.Task != "" && r.Messages != nil:
+		text, err := complete.Said(in)
+		if err != nil {
+			return nil, err
+		}
+		return m.s.Task(r.Task, text, p)
+	case r.Task != "":
+		return m.s.Task(r.Task, r.Prompt, p)
+	case r.Messages != nil:
+		return m.s.Chat(in)
+	}
+	return m.s.Text(r.Prompt, false), nil
 }
 
 // Errors that callers may tell apart.
@@ -134,5 +150,6 @@ var (
 	ErrNoSpec      = spec.ErrNoSpec          // no specification serves the model
 	ErrNoTokenizer = complete.ErrNoTokenizer // the files hold no tokenizer
 	ErrNoTemplate  = complete.ErrNoTemplate  // the files hold no chat template
+	ErrTask        = complete.ErrTask        // the model has no such task
 	ErrRequest     = engine.ErrRequest       // the request cannot be served as it is
 )

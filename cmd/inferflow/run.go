@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -27,6 +28,7 @@ type runFlags struct {
 	system   string
 	stats    bool
 	special  bool
+	task     string
 }
 
 func runCommand() *cobra.Command {
@@ -41,7 +43,8 @@ standard input. An .ini file with a query_list answers that list.`,
 		Example: `  inferflow run "Once upon a time"
   inferflow run smollm2 "Why is the sky blue?"
   inferflow run ./model.gguf "Write a haiku." --temperature 0 -n 64
-  inferflow run ./model.gguf "def fib(n):" --raw --json`,
+  inferflow run ./model.gguf "def fib(n):" --raw --json
+  inferflow run ./translator --task translate:en-fr "The house is small."`,
 		Args: argsBetween(1, 2, "a prompt, or a model and a prompt"),
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
@@ -65,6 +68,7 @@ standard input. An .ini file with a query_list answers that list.`,
 	c.Flags().BoolVar(&f.json, "json", false, "print one JSON object: text, prompt_ids, ids, finish, timings")
 	c.Flags().StringVar(&f.system, "system", "", "system message before the prompt")
 	c.Flags().BoolVar(&f.stats, "stats", false, "print tokens per second on standard error")
+	c.Flags().StringVar(&f.task, "task", "", "what an encoder-decoder is to do with the text: summarize, translate:en-fr, …")
 	c.Flags().BoolVar(&f.special, "show-special", false, "print special tokens too")
 	return c
 }
@@ -97,7 +101,7 @@ func (f *runFlags) run(ctx context.Context, args []string) error {
 		return err
 	}
 	p.ShowSpecial = f.special
-	ids, err := f.prompt(s, prompt)
+	ids, err := f.prompt(s, prompt, &p)
 	if err != nil {
 		return err
 	}
@@ -108,19 +112,30 @@ func (f *runFlags) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	if continued := f.raw || !s.Converses(); continued && !f.json && term.IsTerminal(int(os.Stdout.Fd())) {
+	if continued := (f.raw || !s.Converses()) && !s.Encodes(); continued && !f.json && term.IsTerminal(int(os.Stdout.Fd())) {
 		fmt.Print(prompt) // a person reads the whole text; a pipe gets the answer alone
 	}
 	return f.print(run, ids)
 }
 
-// prompt encodes the prompt: as a conversation where the model has a chat template.
-func (f *runFlags) prompt(s *complete.Service, prompt string) ([]int32, error) {
+// prompt encodes the prompt: as a conversation where the model has a chat
+// template, as the source of a task where one is named.
+func (f *runFlags) prompt(s *complete.Service, prompt string, p *complete.Params) ([]int32, error) {
+	if f.task != "" {
+		if f.raw || f.system != "" {
+			return nil, usagef("--task stands alone: it says itself how the text is put, so neither --raw nor --system goes with it")
+		}
+		ids, err := s.Task(f.task, prompt, p)
+		if errors.Is(err, complete.ErrTask) {
+			err = usageError{err}
+		}
+		return ids, err
+	}
 	if f.raw || !s.Converses() {
 		if f.system != "" {
 			return nil, usagef("--system needs a chat template: the model has none, or --raw was given")
 		}
-		if !f.raw && s.Model.Name != demoName {
+		if !f.raw && s.Model.Name != demoName && !s.Encodes() {
 			notice("this model has no chat template: it goes on with the prompt as plain text")
 		}
 		return s.Text(prompt, f.raw), nil

@@ -144,8 +144,16 @@ func New(m Model, o Options) *Engine {
 	return e
 }
 
-// PromptIDs is the bound of the ids that a prompt may hold: 0 to PromptIDs()−1.
+// PromptIDs is the bound of the ids that a prompt may hold, or the source of an
+// encoder-decoder: 0 to PromptIDs()−1.
 func (e *Engine) PromptIDs() int {
+	if m, ok := e.m.(encoder); ok && m.Encodes() && m.SourceEmbeds() > 0 {
+		return m.SourceEmbeds()
+	}
+	return e.decoderIDs()
+}
+
+func (e *Engine) decoderIDs() int {
 	n := e.m.Vocab()
 	if x, ok := e.m.(embedder); ok && x.Embeds() > 0 {
 		n = min(n, x.Embeds())
@@ -191,7 +199,7 @@ func (e *Engine) check(r *Request) error {
 	case r.Max < 0:
 		return fmt.Errorf("engine: %w: a negative number of tokens was asked for", ErrRequest)
 	}
-	if err := inRange("prompt", r.Prompt, e.PromptIDs()); err != nil {
+	if err := inRange("prompt", r.Prompt, e.decoderIDs()); err != nil {
 		return err
 	}
 	if err := e.checkSource(r); err != nil {

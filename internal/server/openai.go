@@ -33,6 +33,7 @@ type common struct {
 	StopTokenIDs      []int32             `json:"stop_token_ids"`
 	IncludeStop       bool                `json:"include_stop_str_in_output"`
 	SkipSpecial       *bool               `json:"skip_special_tokens"`
+	Task              string              `json:"task"` // of an encoder-decoder: summarize, translate:en-fr, …
 	refused
 }
 

@@ -138,10 +138,31 @@ func (v *Server) prepareChat(ctx context.Context, q *chatRequest) (p complete.Pa
 	if bad := v.s.TemplateError(); bad != nil {
 		return p, nil, badRequest("", "the model's chat template cannot be read: %s; use /v1/completions", plain(bad))
 	}
-	if ids, err = v.s.ChatWithin(ctx, templateSteps, q.input()); err != nil {
+	if q.Task != "" {
+		ids, err = v.task(q, &p)
+	} else {
+		ids, err = v.s.ChatWithin(ctx, templateSteps, q.input())
+	}
+	if err != nil {
 		return p, nil, about("messages", err)
 	}
 	return p, ids, v.fits(ids, "messages")
+}
+
+// task encodes what an encoder-decoder reads of a conversation.
+func (v *Server) task(q *chatRequest, p *complete.Params) ([]int32, error) {
+	text, err := complete.Said(q.input())
+	if err == nil {
+		err = v.s.Fits(text)
+	}
+	if err != nil {
+		return nil, err
+	}
+	ids, err := v.s.Task(q.Task, text, p)
+	if errors.Is(err, complete.ErrTask) {
+		err = badRequest("task", "task: %s", plain(err))
+	}
+	return ids, err
 }
 
 func (v *Server) chat(w http.ResponseWriter, r *http.Request) error {

@@ -139,6 +139,12 @@ func (v *Server) prepareCompletion(ctx context.Context, q *completionRequest) (*
 	if err := q.check(&p); err != nil {
 		return nil, err
 	}
+	if q.Task != "" {
+		return nil, badRequest("task", "task: only /v1/chat/completions takes it")
+	}
+	if q.Echo && v.s.Encodes() {
+		return nil, badRequest("echo", "echo: the answer of an encoder-decoder does not go on with its prompt")
+	}
 	a := &completion{v: v, q: q, p: p, silent: silent, id: v.newID("cmpl-"), created: time.Now().Unix()}
 	if a.prompts, err = v.prompts(ctx, q.Prompt, p.N); err != nil {
 		return nil, err
