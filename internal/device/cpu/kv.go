@@ -167,11 +167,11 @@ func (p *placement) sequence(s *Stage, id int32, q *batch.Seq) error {
 // shared in part, so each is a tile.
 func (p *placement) encoded(s *Stage, q *batch.Seq, encode bool) error {
 	p.source = append(p.source, int32(len(p.memory)))
-	if len(q.Memory) == 0 && (encode || !s.crosses) {
-		return nil
+	if !s.crosses || encode && len(q.Memory) == 0 {
+		return nil // another stage may read it
 	}
-	if encode || !s.crosses || len(q.Memory) == 0 || q.MemoryLen() > s.o.Limits.Source {
-		return fmt.Errorf("cpu: sequence %d brings %d rows of an encoded source; 1 to %d fit a batch that decodes, 0 any other", q.ID, q.MemoryLen(), s.o.Limits.Source)
+	if encode || len(q.Memory) == 0 || q.MemoryLen() > s.o.Limits.Source {
+		return fmt.Errorf("cpu: sequence %d brings %d rows of an encoded source; 1 to %d fit a batch that decodes, 0 one that encodes", q.ID, q.MemoryLen(), s.o.Limits.Source)
 	}
 	pos := int32(0)
 	for i, sp := range q.Memory {

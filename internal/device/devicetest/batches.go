@@ -59,6 +59,9 @@ type seat struct {
 	kv     *kv.Sequence
 	at     int
 	state  int32
+
+	source []int32 // of a net with an encoder, and where it lies once encoded
+	memory *kv.Sequence
 }
 
 // table holds the sequences of a run.
@@ -84,7 +87,7 @@ func (s *table) slot() int32 {
 
 func (s *table) seat(seq int) *seat {
 	if s.seats[seq] == nil {
-		s.seats[seq] = &seat{int32(seq), lengthOf(seq), text(seq), s.pool.NewSequence(), 0, s.slot()}
+		s.seats[seq] = &seat{id: int32(seq), length: lengthOf(seq), tokens: text(seq), kv: s.pool.NewSequence(), state: s.slot(), source: sourceOf(seq)}
 	}
 	return s.seats[seq]
 }
@@ -135,6 +138,9 @@ func (m *machine) agree(t *testing.T, n *net, tol float64) rows {
 		if err != nil {
 			t.Fatal(err)
 		}
+		if e := m.encode(t, s, parts, b); e != nil {
+			n.referenceRun(t, e)
+		}
 		got := m.run(t, b)
 		if err := near(fmt.Sprintf("batch %d", i), got, n.reference(t, i, b), tol); err != nil {
 			t.Fatalf("%v\n%s", err, program.Text(m.p))
@@ -149,17 +155,22 @@ func (m *machine) agree(t *testing.T, n *net, tol float64) rows {
 // reference is what device/ref says of batch i; it is computed once a net.
 func (n *net) reference(t *testing.T, i int, b *batch.Batch) [][]float32 {
 	t.Helper()
+	if i == len(n.said) {
+		n.said = append(n.said, n.referenceRun(t, b))
+	}
+	return n.said[i]
+}
+
+func (n *net) referenceRun(t *testing.T, b *batch.Batch) [][]float32 {
+	t.Helper()
 	if n.ref == nil {
 		n.ref = ref.New(n.G, n.src)
 	}
-	if i == len(n.said) {
-		want, err := n.ref.Run(b)
-		if err != nil {
-			t.Fatal(err)
-		}
-		n.said = append(n.said, want)
+	want, err := n.ref.Run(b)
+	if err != nil {
+		t.Fatal(err)
 	}
-	return n.said[i]
+	return want
 }
 
 // sameBits runs each sequence alone, whole, in chunks of 7 and token by token.
@@ -210,6 +221,7 @@ func (m *machine) same(t *testing.T, s *table, parts []part, want rows, what str
 	if err != nil {
 		t.Fatal(err)
 	}
+	m.encode(t, s, parts, b)
 	got := m.run(t, b)
 	for k, a := range at {
 		if w := want[a]; w != nil {
@@ -255,7 +267,7 @@ func (m *machine) shared(t *testing.T, n *net) {
 	got, at = append(got, more...), append(at, at2...)
 	for _, seq := range []int{0, 5, 6} {
 		own, f := newTable(), s.seats[seq]
-		own.seats[seq] = &seat{f.id, f.length, f.tokens, own.pool.NewSequence(), 0, own.slot()}
+		own.seats[seq] = &seat{id: f.id, length: f.length, tokens: f.tokens, kv: own.pool.NewSequence(), state: own.slot(), source: f.source}
 		whole, where, err := own.run(m, t, []part{{seq, f.at, f.at}})
 		if err != nil {
 			t.Fatal(err)
@@ -278,6 +290,7 @@ func (s *table) run(m *machine, t *testing.T, parts []part) ([][]float32, [][2]i
 	if err != nil {
 		return nil, nil, err
 	}
+	m.encode(t, s, parts, b)
 	return m.run(t, b), at, nil
 }
 

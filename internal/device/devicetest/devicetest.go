@@ -25,7 +25,7 @@ type Device struct {
 }
 
 // limits are small, so that the suite also runs at their edge.
-var limits = device.Limits{Rows: 96, Seqs: 8, Blocks: 64, Tokens: 160, States: 8}
+var limits = device.Limits{Rows: 96, Seqs: 8, Blocks: 64, Tokens: 160, States: 8, Source: 100}
 
 // Run holds the device against the reference in all respects.
 func Run(t *testing.T, d Device) {
@@ -36,6 +36,7 @@ func Run(t *testing.T, d Device) {
 	t.Run("random", d.testRandom)
 	t.Run("allocations", d.testAllocations)
 	t.Run("errors", d.testErrors)
+	t.Run("source", d.testSource)
 	t.Run("diagnose", d.testDiagnose)
 }
 
