@@ -62,7 +62,7 @@ type Request struct {
 	Messages    []chat.Message
 	Prompt      string
 	Task        string // of an encoder-decoder: "summarize", "translate:en-fr"; "": the text as it stands
-	MaxTokens   int // 0: what the context holds
+	MaxTokens   int    // 0: what the context holds
 	Temperature *float64
 	TopP        *float64
 	TopK        *int
