@@ -23,7 +23,7 @@ func specCommand() *cobra.Command {
 			return c.Help()
 		},
 	}
-	c.AddCommand(specCheckCommand(), specTraceCommand(), specListCommand(), specShowCommand(), specImportCommand(), specDocsCommand())
+	c.AddCommand(specNewCommand(), specCheckCommand(), specTraceCommand(), specListCommand(), specShowCommand(), specImportCommand(), specDocsCommand())
 	return c
 }
 

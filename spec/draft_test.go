@@ -1,0 +1,70 @@
+package spec
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/inferflow/inferflow/tensor"
+)
+
+// TestDraftAgrees drafts specifications for models that are built in the usual
+// ways: each traces at once and multiplies by the same weights as the shipped one.
+func TestDraftAgrees(t *testing.T) {
+	for _, name := range []string{"llama.hf", "qwen2.hf", "qwen3.hf", "starcoder2.hf", "gpt2.hf", "phi3.hf", "mistral.hf", "mixtral.hf", "qwen3_moe.hf"} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := os.Stat(filepath.Join("testdata", "shapes", name+".json")); err != nil {
+				t.Skip("no such shapes")
+			}
+			f := loadShapes(t, name)
+			text, err := Draft(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, err := trace("draft.star", text, f, Options{})
+			if err != nil {
+				t.Fatalf("%v\n%s", err, text)
+			}
+			want, err := resolveAndTrace(f, Options{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if g, w := linears(got.Graph), linears(want.Graph); !slices.Equal(g, w) {
+				t.Errorf("the draft multiplies by %q, the shipped specification by %q\n%s", g, w, text)
+			}
+		})
+	}
+}
+
+// TestDraftTells marks what it does not know.
+func TestDraftTells(t *testing.T) {
+	f := loadShapes(t, "llama.hf")
+	for i := range 2 {
+		name := "model.layers." + string(rune('0'+i)) + ".self_attn.mystery.weight"
+		f.tensors[name] = tensor.View{Name: name, Type: f.tensors["model.norm.weight"].Type, Shape: tensor.Shape{3, 5}}
+	}
+	f.config["strange_key"] = 7
+	text, err := Draft(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"does not read: model.layers.{i}.self_attn.mystery [3, 5]\n", "does not read: strange_key = 7\n"} {
+		if !strings.Contains(text, want) {
+			t.Errorf("the draft lacks %q:\n%s", want, text)
+		}
+	}
+}
+
+// TestDraftRefuses says why there is none.
+func TestDraftRefuses(t *testing.T) {
+	empty := &shapeFiles{binding: HF, config: map[string]any{}, tensors: map[string]tensor.View{"a.weight": {Name: "a.weight", Shape: tensor.Shape{2, 2}}}}
+	odd := &shapeFiles{binding: HF, config: map[string]any{}, tensors: map[string]tensor.View{"layers.0.a.weight": {Name: "layers.0.a.weight", Shape: tensor.Shape{}}}}
+	for _, f := range []*shapeFiles{loadShapes(t, "llama.gguf"), empty, odd} {
+		if _, err := Draft(f); !errors.Is(err, ErrDraft) {
+			t.Errorf("got %v", err)
+		}
+	}
+}
