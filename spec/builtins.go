@@ -65,6 +65,7 @@ var vocabulary = []section{
 	{"Positions and attention", []word{
 		{"rope_table", doRopeTable, docRopeTable}, {"rope", doRope, docRope}, {"attention", doAttention, docAttention},
 		{"relative_bias", doRelativeBias, docRelativeBias}, {"block_sum", doBlockSum, docBlockSum}, {"block_attention", doBlockAttention, docBlockAttention},
+		{"head_linear", doHeadLinear, docHeadLinear}, {"index_topk", doIndexTopK, docIndexTopK},
 	}},
 	{"With a state of the sequence", []word{
 		{"conv1d", doConv1D, docConv1D}, {"ssd_scan", doScan, docScan}, {"gated_delta", doGatedDelta, docGatedDelta},
@@ -76,6 +77,7 @@ var vocabulary = []section{
 		{"tensor", doTensor, docTensor}, {"stored", doStored, docStored}, {"stacked", doStacked, docStacked}, {"rows", doRows, docRows},
 		{"permute", doPermute, docPermute}, {"stack", doStack, docStack}, {"unpermute", doUnpermute, docUnpermute},
 		{"minus_one", doMinusOne, docMinusOne}, {"neg_exp", doWeightMap("neg_exp"), docWeightMap}, {"mxfp4", doMXFP4, docMXFP4}, {"row_norms", doRowNorms, docRowNorms},
+		{"decoded", doDecoded, docDecoded},
 	}},
 }
 

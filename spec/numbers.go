@@ -130,7 +130,9 @@ func graphSizes(g *graph.Graph) sizes {
 				s.line = n.Line
 			}
 			add(&s.heads, a.Heads)
-			add(&s.keyHeads, a.KVHeads)
+			if g.Caches[a.Cache].Kind == graph.CacheKV { // latents are shared by all heads, whatever the files call them
+				add(&s.keyHeads, a.KVHeads)
+			}
 		case *graph.NormAttr:
 			if in := g.Nodes[n.In[0]]; len(in.Shape) == 1 {
 				add(&s.widths, in.Shape[0])

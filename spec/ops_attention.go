@@ -15,11 +15,12 @@ type attentionArgs struct {
 	k, v, cache, sinks, slopes starlark.Value
 	bias                       starlark.Value
 	scale, window, softcap     starlark.Value
+	valueDim, allowed          starlark.Value
 	mask                       string
 	tile                       bool
 }
 
-const docAttention = `attention(q, k=None, v=None, scale=None, window=None, mask="causal", softcap=None, sinks=None, slopes=None, bias=None, tile=False, cache=None)
+const docAttention = `attention(q, k=None, v=None, scale=None, window=None, mask="causal", softcap=None, sinks=None, slopes=None, bias=None, tile=False, cache=None, value_dim=None, allowed=None)
 softmax(mask(scale · q·kᵀ))·v over the tokens of the sequence so far. q [H, d], k [K, d], v [K, e] give [H, e]; H is a multiple of K. Keys and values go into a
 cache of their own; nothing need be said of it. In a decoder, k and v of the encoder's memory make it cross attention: every query sees the whole source.
 - q: queries [H, d], rotated.
@@ -34,13 +35,16 @@ cache of their own; nothing need be said of it. In a decoder, k and v of the enc
 - bias: the result of relative_bias: added to the score by the distance of key and query.
 - tile: query head h reads key head h mod K instead of h·K/H.
 - cache: an earlier attention, whose keys and values are read; then k and v are left out.
+- value_dim: the values are the first value_dim components of the keys, kept once; then v is left out (latent attention).
+- allowed: what index_topk returned: the positions that are seen, of those so far.
 Errors: heads or widths that do not fit, a mask or window that is none, slopes or sinks of another count.
 `
 
 func doAttention(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	a := attentionArgs{mask: "causal"}
 	err := starlark.UnpackArgs(name, args, kwargs, "q", &a.q, "k?", &a.k, "v?", &a.v, "scale?", &a.scale, "window?", &a.window, "mask?", &a.mask,
-		"softcap?", &a.softcap, "sinks?", &a.sinks, "slopes?", &a.slopes, "bias?", &a.bias, "tile?", &a.tile, "cache?", &a.cache)
+		"softcap?", &a.softcap, "sinks?", &a.sinks, "slopes?", &a.slopes, "bias?", &a.bias, "tile?", &a.tile, "cache?", &a.cache,
+		"value_dim?", &a.valueDim, "allowed?", &a.allowed)
 	if err != nil {
 		return nil, err
 	}
@@ -48,19 +52,12 @@ func doAttention(t *tracer, name string, args starlark.Tuple, kwargs []starlark.
 	if err != nil || !ok {
 		return &value{t: t}, err
 	}
+	allowed, ok, err := allowedOf(a.allowed, &attr)
+	if err != nil || !ok {
+		return &value{t: t}, err
+	}
 	if isNone(a.cache) {
-		k, err := keyOrValue("k", a.k)
-		if err != nil {
-			return nil, err
-		}
-		v, err := keyOrValue("v", a.v)
-		if err != nil {
-			return nil, err
-		}
-		if k.node == nil || v.node == nil {
-			return &value{t: t}, nil
-		}
-		return t.made(t.b.Attention(a.q.node, k.node, v.node, attr))
+		return t.attend(a, attr, allowed)
 	}
 	from, is := a.cache.(*value)
 	if !is || !isNone(a.k) || !isNone(a.v) {
@@ -74,7 +71,7 @@ func doAttention(t *tracer, name string, args starlark.Tuple, kwargs []starlark.
 		return nil, fmt.Errorf("attention: cache is the result of an earlier attention, got %s", from.node.Op)
 	}
 	attr.Cache = earlier.Cache
-	return t.made(t.b.AttentionShared(a.q.node, attr))
+	return t.made(t.b.AttentionShared(a.q.node, attr, allowed...))
 }
 
 func isNone(v starlark.Value) bool { return v == nil || v == starlark.None }

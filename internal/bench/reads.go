@@ -181,7 +181,7 @@ func (r *reads) cached(from, rows int) (n int64) {
 		if a.Window > 0 {
 			seen = min(seen, a.Window+rows-1)
 		}
-		n += int64(seen) * int64(c.Heads) * int64(c.KeyDim*r.keys+c.ValueDim*r.value)
+		n += int64(seen) * cacheBytes(c, r.keys, r.value)
 	}
 	return n
 }
@@ -207,9 +207,20 @@ func (r *reads) test(t Test, rows int) (n int64) {
 // CacheBytes is what one token adds to the caches of keys and values.
 func CacheBytes(caches []graph.Cache, keyBytes, valueBytes int) (n int64) {
 	for _, c := range caches {
-		if c.Kind == graph.CacheKV {
-			n += int64(c.Heads) * int64(c.KeyDim*keyBytes+c.ValueDim*valueBytes)
-		}
+		n += cacheBytes(c, keyBytes, valueBytes)
 	}
 	return n
+}
+
+// cacheBytes is what a cache holds of one token.
+func cacheBytes(c graph.Cache, keyBytes, valueBytes int) int64 {
+	switch c.Kind {
+	case graph.CacheKV:
+		return int64(c.Heads) * int64(c.KeyDim*keyBytes+c.ValueDim*valueBytes)
+	case graph.CacheLatent:
+		return int64(c.Heads) * int64(c.KeyDim*keyBytes)
+	case graph.CacheRows:
+		return 4 * int64(c.KeyDim)
+	}
+	return 0
 }

@@ -12,18 +12,25 @@ func (c *cover) attention(n *graph.Node) bool {
 	if n.Op != graph.OpAttention || !ok {
 		return false
 	}
-	s := &program.Attention{Attr: a, Out: c.bufs[n.ID], K: program.None, V: program.None}
+	s := &program.Attention{Attr: a, Out: c.bufs[n.ID], K: program.None, V: program.None, Allow: program.None}
 	c.push(n, program.KindAttention, []int{n.ID}, s)
+	latent := c.g.Caches[a.Cache].Kind == graph.CacheLatent
+	if a.Allowed {
+		s.Allow = c.input(n, n.In[len(n.In)-1])
+	}
 	switch {
 	case a.Cross:
 		s.Q = c.input(n, n.In[0])
 		if !a.Shared {
 			c.put(n)
 		}
-	case a.Shared || c.o.NoFusion || !c.qkv(n, s):
+	case a.Shared || latent || c.o.NoFusion || !c.qkv(n, s):
 		s.Q = c.input(n, n.In[0])
 		if !a.Shared {
-			s.K, s.V = c.input(n, n.In[1]), c.input(n, n.In[2])
+			s.K = c.input(n, n.In[1])
+		}
+		if !a.Shared && !latent {
+			s.V = c.input(n, n.In[2])
 		}
 	}
 	return true

@@ -106,12 +106,12 @@ func TestPatterns(t *testing.T) {
 		{"half a rotation", "Embed QKV Attention Linear", func(s *sketch) *graph.Node {
 			return s.linear(s.attend(s.embed(), func(y *graph.Node) *graph.Node { return turn(s, y, 4) }), 32)
 		}},
-		{"a rotation over two heads", "Embed Linear Linear Linear Op Op Attention Linear", func(s *sketch) *graph.Node {
+		{"a rotation over two heads", "Embed Linear Linear Linear Heads Heads Attention Linear", func(s *sketch) *graph.Node {
 			return s.linear(s.attend(s.embed(), func(y *graph.Node) *graph.Node {
 				return s.shape(turn(s, s.shape(y, y.Shape[0]/2, 16), 16), y.Shape...)
 			}), 32)
 		}},
-		{"a whole norm after the rotation", "Embed Linear Linear Linear Op Norm Op Norm Attention Linear", func(s *sketch) *graph.Node {
+		{"a whole norm after the rotation", "Embed Linear Linear Linear Heads Norm Heads Norm Attention Linear", func(s *sketch) *graph.Node {
 			return s.linear(s.attend(s.embed(), func(y *graph.Node) *graph.Node {
 				return s.shape(s.rms(s.shape(turn(s, y, 8), y.Width())), y.Shape...)
 			}), 32)

@@ -136,30 +136,40 @@ func (b *Builder) AddRope(t *RopeTable) int {
 }
 
 // Attention appends a cache for q [H,dk], k [K,dk], v [K,dv] and attends
-// over it. Cache, Heads and KVHeads of a are filled in.
-func (b *Builder) Attention(q, k, v *Node, a AttentionAttr) (*Node, error) {
+// over it. Cache, Heads and KVHeads of a are filled in. Where a.Allowed is set,
+// allowed is the result of IndexTopK.
+func (b *Builder) Attention(q, k, v *Node, a AttentionAttr, allowed ...*Node) (*Node, error) {
 	if len(q.Shape) != 2 || len(k.Shape) != 2 || len(v.Shape) != 2 {
 		return nil, fmt.Errorf("attention: q, k and v are [heads, d], got %v, %v, %v", q.Shape, k.Shape, v.Shape)
 	}
-	a.Cache, a.Shared = len(b.G.Caches), false
-	a.Heads, a.KVHeads = q.Shape[0], k.Shape[0]
 	if a.Cross = q.Rows == RowsToken && k.Rows == RowsMemory; a.Cross {
 		a.Mask, a.Window = MaskFull, 0
 	}
 	c := Cache{Kind: CacheKV, Heads: k.Shape[0], KeyDim: k.Shape[1], ValueDim: v.Shape[1], Layer: b.Layer, Memory: k.Rows == RowsMemory, Kept: a.Cross}
+	return b.attend(c, a, append([]*Node{q, k, v}, allowed...)...)
+}
+
+// AttentionLatent is Attention whose values are the first n components of the keys.
+func (b *Builder) AttentionLatent(q, k *Node, n int, a AttentionAttr, allowed ...*Node) (*Node, error) {
+	if len(q.Shape) != 2 || len(k.Shape) != 2 || n < 1 || n > k.Shape[1] {
+		return nil, fmt.Errorf("attention: q and k are [heads, d] and the values the first 1 to d components, got %v, %v and %d", q.Shape, k.Shape, n)
+	}
+	c := Cache{Kind: CacheLatent, Heads: k.Shape[0], KeyDim: k.Shape[1], ValueDim: n, Layer: b.Layer}
+	return b.attend(c, a, append([]*Node{q, k}, allowed...)...)
+}
+
+func (b *Builder) attend(c Cache, a AttentionAttr, in ...*Node) (*Node, error) {
+	a.Cache, a.Shared = len(b.G.Caches), false
+	a.Heads, a.KVHeads = in[0].Shape[0], c.Heads
 	if a.Mask == MaskCausal {
 		c.Window = a.Window
 	}
 	b.G.Caches = append(b.G.Caches, c)
-	n, err := b.Add(OpAttention, &a, nil, q, k, v)
-	if err != nil {
-		b.G.Caches = b.G.Caches[:a.Cache]
-	}
-	return n, err
+	return b.stateful(OpAttention, &a, a.Cache, in...)
 }
 
 // AttentionShared attends over the cache that an earlier attention fills.
-func (b *Builder) AttentionShared(q *Node, a AttentionAttr) (*Node, error) {
+func (b *Builder) AttentionShared(q *Node, a AttentionAttr, allowed ...*Node) (*Node, error) {
 	if len(q.Shape) != 2 {
 		return nil, fmt.Errorf("attention: q is [heads, d], got %v", q.Shape)
 	}
@@ -180,5 +190,5 @@ func (b *Builder) AttentionShared(q *Node, a AttentionAttr) (*Node, error) {
 			return nil, fmt.Errorf("attention: the shared cache keeps %d keys, the reader's window is %d", c.Window, a.Window)
 		}
 	}
-	return b.Add(OpAttention, &a, nil, q)
+	return b.Add(OpAttention, &a, nil, append([]*Node{q}, allowed...)...)
 }

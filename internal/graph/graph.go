@@ -103,6 +103,10 @@ const (
 	OpConv1D     Op = "conv1d"      // causal convolution of each channel; *ConvAttr
 	OpScan       Op = "ssd_scan"    // selective state space recurrence; *ScanAttr
 	OpGatedDelta Op = "gated_delta" // gated delta rule; *DeltaAttr
+
+	// Of latent and sparse attention; see latent.go.
+	OpHeadLinear Op = "head_linear" // [H,d] by a matrix a head → [H,e]; *HeadLinearAttr
+	OpIndex      Op = "index_topk"  // q [H,d], k [d], w [H] → the positions chosen; *IndexAttr
 )
 
 // EmbedAttr: Table is [V, …]; an id at or beyond Guard (if Guard > 0) reads row 0.
@@ -218,7 +222,11 @@ type CacheKind string
 const (
 	CacheKV    CacheKind = "kv"    // keys [Heads, KeyDim] and values [Heads, ValueDim] a token
 	CacheState CacheKind = "state" // Size float32 values a sequence
-	CacheRows  CacheKind = "rows"  // KeyDim float32 values a token (latents, index keys)
+	CacheRows  CacheKind = "rows"  // KeyDim float32 values a token (index keys)
+
+	// CacheLatent keeps keys [Heads, KeyDim] a token, whose first ValueDim
+	// components are the value as well.
+	CacheLatent CacheKind = "latent"
 )
 
 // Cache describes one cache, numbered in the order of use.
@@ -244,8 +252,11 @@ const (
 )
 
 // AttentionAttr: softmax(mask(softcap(Scale·q·k) + bias))·v. Query head h
-// reads key head h·K/H, or h mod K when Tile is set. When Shared is set the
-// node has only the input q and reads the cache that an earlier node fills.
+// reads key head h·K/H, or h mod K when Tile is set. The inputs are q, k, v; q
+// and k where the cache is a CacheLatent; when Shared is set only q, and the
+// node reads the cache that an earlier node fills. When Allowed is set, one
+// more input lists the positions that a row sees, as OpIndex does; the mask is
+// causal then, and there is no window.
 // When Cross is set the keys and values are rows of the encoder's source and
 // every query sees all of them.
 type AttentionAttr struct {
@@ -262,6 +273,7 @@ type AttentionAttr struct {
 	TwoSided       bool      // half of the buckets are for keys after the query; else those share bucket 0
 	Farthest       int       // from this distance on all keys share the last bucket
 	Tile           bool
+	Allowed        bool
 	Heads, KVHeads int
 }
 

@@ -7,17 +7,13 @@ import (
 )
 
 func inferAttention(g *Graph, a *AttentionAttr, in []*Node) ([]int, Rows, error) {
-	if a.Cache < 0 || a.Cache >= len(g.Caches) || g.Caches[a.Cache].Kind != CacheKV {
+	if a.Cache < 0 || a.Cache >= len(g.Caches) || g.Caches[a.Cache].Kind != CacheKV && g.Caches[a.Cache].Kind != CacheLatent {
 		return nil, 0, fmt.Errorf("attention: cache %d does not exist or keeps no keys", a.Cache)
 	}
 	c := g.Caches[a.Cache]
-	if a.Shared && len(in) != 1 || !a.Shared && len(in) != 3 {
-		return nil, 0, fmt.Errorf("attention: takes q, k, v, or q alone on a shared cache; got %d inputs", len(in))
-	}
-	for _, n := range in {
-		if len(n.Shape) != 2 {
-			return nil, 0, fmt.Errorf("attention: takes [heads, d], got %v", n.Shape)
-		}
+	in, err := attentionInputs(a, &c, in)
+	if err != nil {
+		return nil, 0, err
 	}
 	rows, err := attentionRows(a, c, in)
 	if err != nil {
@@ -27,14 +23,19 @@ func inferAttention(g *Graph, a *AttentionAttr, in []*Node) ([]int, Rows, error)
 	if q[1] != c.KeyDim || c.Heads == 0 || q[0]%c.Heads != 0 {
 		return nil, 0, fmt.Errorf("attention: queries %v do not fit keys [%d, %d]: the width must be equal, the heads a multiple", q, c.Heads, c.KeyDim)
 	}
-	if !a.Shared && (!slices.Equal(in[1].Shape, []int{c.Heads, c.KeyDim}) || !slices.Equal(in[2].Shape, []int{c.Heads, c.ValueDim})) {
-		return nil, 0, fmt.Errorf("attention: keys %v and values %v do not fit each other", in[1].Shape, in[2].Shape)
+	for i, d := range []int{c.KeyDim, c.ValueDim} {
+		if i+1 < len(in) && !slices.Equal(in[i+1].Shape, []int{c.Heads, d}) {
+			return nil, 0, fmt.Errorf("attention: %s %v do not fit [%d, %d]", [2]string{"keys", "values"}[i], in[i+1].Shape, c.Heads, d)
+		}
 	}
 	if a.Heads != q[0] || a.KVHeads != c.Heads {
 		return nil, 0, fmt.Errorf("attention: states %d of %d heads, got %d of %d", a.Heads, a.KVHeads, q[0], c.Heads)
 	}
 	if a.Mask != MaskCausal && a.Mask != MaskChunk && a.Mask != MaskFull || a.Window < 0 || a.Mask == MaskChunk && a.Window == 0 {
 		return nil, 0, fmt.Errorf("attention: mask %q with window %d is not known", a.Mask, a.Window)
+	}
+	if a.Allowed && (a.Mask != MaskCausal || a.Window != 0 || a.Relative != nil) {
+		return nil, 0, fmt.Errorf("attention: allowed positions go with the mask %q, no window and no bias by distance", MaskCausal)
 	}
 	if err := expect("attention: sinks", a.Sinks, q[0]); err != nil {
 		return nil, 0, err
@@ -43,6 +44,35 @@ func inferAttention(g *Graph, a *AttentionAttr, in []*Node) ([]int, Rows, error)
 		return nil, 0, fmt.Errorf("attention: %d slopes for %d heads", len(a.Slopes), q[0])
 	}
 	return []int{q[0], c.ValueDim}, rows, relative("attention", a.Relative, a.Farthest, q[0], a.TwoSided)
+}
+
+// attentionInputs checks the number and kind of the inputs and returns those
+// that are heads: q, then k and v where the node fills its cache.
+func attentionInputs(a *AttentionAttr, c *Cache, in []*Node) ([]*Node, error) {
+	n := 3
+	if c.Kind == CacheLatent {
+		if n = 2; c.ValueDim > c.KeyDim || c.Memory {
+			return nil, fmt.Errorf("attention: values of %d are no part of keys of %d of the sequence's own", c.ValueDim, c.KeyDim)
+		}
+	}
+	if a.Shared {
+		n = 1
+	}
+	if a.Allowed {
+		if len(in) != n+1 || in[n].Op != OpIndex {
+			return nil, fmt.Errorf("attention: the allowed positions are what index_topk returns")
+		}
+		in = in[:n]
+	}
+	if len(in) != n {
+		return nil, fmt.Errorf("attention: takes q, k, v, or q and k where the values are a part of the keys, or q alone on a shared cache; got %d inputs", len(in))
+	}
+	for _, x := range in {
+		if len(x.Shape) != 2 {
+			return nil, fmt.Errorf("attention: takes [heads, d], got %v", x.Shape)
+		}
+	}
+	return in, nil
 }
 
 // attentionRows says whose rows an attention computes: those of its queries.

@@ -29,6 +29,9 @@ func checkAttr(op Op, attr any) error {
 	case OpScan:
 		a, is := attr.(*ScanAttr)
 		ok = is && a.A != nil
+	case OpHeadLinear:
+		a, is := attr.(*HeadLinearAttr)
+		ok = is && a.W != nil
 	default:
 		want, is := newAttr[op]
 		ok = is && fmt.Sprintf("%T", want()) == fmt.Sprintf("%T", attr)
@@ -51,7 +54,8 @@ var newAttr = map[Op]func() any{
 	OpRope: func() any { return &RopeAttr{} }, OpAttention: func() any { return &AttentionAttr{} },
 	OpRoute: func() any { return &RouteAttr{} }, OpExperts: func() any { return &ExpertsAttr{} },
 	OpConv1D: func() any { return &ConvAttr{} }, OpScan: func() any { return &ScanAttr{} }, OpGatedDelta: func() any { return &DeltaAttr{} },
-	OpPool: func() any { return &PoolAttr{} },
+	OpPool:       func() any { return &PoolAttr{} },
+	OpHeadLinear: func() any { return &HeadLinearAttr{} }, OpIndex: func() any { return &IndexAttr{} },
 }
 
 // expect compares the shape of a weight; a nil weight passes.

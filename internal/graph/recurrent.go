@@ -52,6 +52,8 @@ func CacheOf(n *Node) (cache int, ok bool) {
 		return a.Cache, true
 	case *DeltaAttr:
 		return a.Cache, true
+	case *IndexAttr:
+		return a.Cache, true
 	}
 	return 0, false
 }

@@ -45,7 +45,7 @@ func AffineWeight(w *Weight, a, b float64) (*Weight, error) {
 
 // MapFuncs are the functions of WMap.
 var MapFuncs = map[string]string{
-	"exp": "eʷ", "neg_exp": "−eʷ", "softplus": "ln(1+eʷ)", "neg": "−w", "tanh": "tanh w", "inv": "1/w",
+	"exp": "eʷ", "neg_exp": "−eʷ", "softplus": "ln(1+eʷ)", "neg": "−w", "tanh": "tanh w", "inv": "1/w", "decoded": "w",
 	"exp2_127": "2^(w−127)",
 }
 

@@ -22,12 +22,17 @@ func (s *Step) Visit(f func(b *Buf, write bool)) {
 		read(&x.In)
 		f(&x.OutQ, true)
 	case *Attention:
-		read(&x.Q, &x.K, &x.V)
+		read(&x.Q, &x.K, &x.V, &x.Allow)
 		f(&x.Out, true)
 	case *Put:
 		read(&x.K, &x.V)
 	case *MoE:
 		read(&x.In, &x.RouterIn, &x.Epi.Residual)
+		f(&x.Out, true)
+	case *Heads:
+		for i := range x.Parts {
+			read(&x.Parts[i].In)
+		}
 		f(&x.Out, true)
 	case *Rows:
 		read(&x.In)

@@ -121,6 +121,10 @@ func copySteps(steps []Step) []Step {
 		case *Pool:
 			c := *x
 			out[i].Body = &c
+		case *Heads:
+			c := *x
+			c.Parts = append([]HeadPart{}, x.Parts...)
+			out[i].Body = &c
 		case *Elementwise:
 			c := *x
 			c.Code = append([]Instr{}, x.Code...)

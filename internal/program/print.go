@@ -46,6 +46,11 @@ func (s *Step) Weights(g *graph.Graph) []*graph.Weight {
 		for _, a := range []any{x.Router, x.Route, x.Experts} {
 			add(graph.AttrWeights(a)...)
 		}
+	case *Heads:
+		for i := range x.Parts {
+			add(x.Parts[i].W)
+			norm(x.Parts[i].Norm)
+		}
 	case *OpStep:
 		add(graph.AttrWeights(g.Nodes[x.Node].Attr)...)
 	}

@@ -97,6 +97,8 @@ func (q *printer) step(s *Step) string {
 		b.WriteString(q.attention(x))
 	case *Put:
 		fmt.Fprintf(&b, "%s = %s, %s", q.cache(x.Cache), q.buf(x.K), q.buf(x.V))
+	case *Heads:
+		b.WriteString(q.heads(x))
 	case *MoE:
 		b.WriteString(q.moe(x))
 	case *Pool:
@@ -215,9 +217,47 @@ func (q *printer) cache(i int) string {
 func (q *printer) attention(x *Attention) string {
 	s := fmt.Sprintf("%s = attention of %s to %s", q.buf(x.Out), q.buf(x.Q), q.cache(x.Attr.Cache))
 	if x.K != None {
-		s += fmt.Sprintf(" after adding %s, %s", q.buf(x.K), q.buf(x.V))
+		s += " after adding " + q.buf(x.K)
+		if x.V != None {
+			s += ", " + q.buf(x.V)
+		}
+	}
+	if x.Allow != None {
+		s += " at " + q.buf(x.Allow)
 	}
 	return s + q.attr(x.Attr)
+}
+
+func (q *printer) heads(x *Heads) string {
+	s := q.buf(x.Out) + " = "
+	if x.Heads > 1 {
+		s += fmt.Sprintf("%d heads of ", x.Heads)
+	}
+	for i := range x.Parts {
+		if i > 0 {
+			s += " | "
+		}
+		s += q.part(&x.Parts[i])
+	}
+	return s
+}
+
+func (q *printer) part(p *HeadPart) string {
+	s := q.buf(p.In)
+	if p.From != 0 || p.Stride != p.Width || p.Width != q.p.Buffers[p.In].Width {
+		s += fmt.Sprintf("{%d +%d}", p.From, p.Width)
+	}
+	if p.W != nil {
+		s = q.weight(p.W) + "·" + s
+	}
+	if p.Norm != nil {
+		s = q.norm(p.Norm, s)
+	}
+	s += times(p.Scale)
+	if p.Rope != nil {
+		s += " rope" + q.attr(p.Rope)
+	}
+	return s
 }
 
 func (q *printer) moe(x *MoE) string {

@@ -50,6 +50,7 @@ const (
 	KindRows        Kind = "Rows"
 	KindElementwise Kind = "Elementwise"
 	KindPool        Kind = "Pool"
+	KindHeads       Kind = "Heads"
 	KindOp          Kind = "Op"
 )
 
@@ -137,7 +138,8 @@ type QKV struct {
 // is set, K and V are row buffers that are appended to the cache first.
 type Attention struct {
 	Q, Out Buf
-	K, V   Buf // None where the cache is already filled (by QKV or an earlier layer)
+	K, V   Buf // None where the cache is already filled (by QKV or an earlier layer), and V where the values are a part of the keys
+	Allow  Buf // the positions seen, or None
 	Attr   *graph.AttentionAttr
 }
 
@@ -158,6 +160,25 @@ type MoE struct {
 	Experts  *graph.ExpertsAttr
 	Epi      Epilogue
 	Out      Buf
+}
+
+// Heads writes vectors of several heads, each the parts of it one after the other.
+type Heads struct {
+	Heads int
+	Parts []HeadPart
+	Out   Buf
+}
+
+// HeadPart is Dim values of each head: Width values of In from From + h·Stride
+// on, times the head's matrix, normalised, × Scale and rotated, in this order.
+type HeadPart struct {
+	In                  Buf
+	From, Stride, Width int
+	W                   *graph.Weight   // [Heads, Dim, Width]; nil: Dim is Width
+	Norm                *graph.NormAttr // over the values of a head; nil: none
+	Scale               float64         // 0 or 1: none
+	Rope                *graph.RopeAttr // nil: none
+	Dim                 int
 }
 
 // Rows keeps the wanted rows of In.

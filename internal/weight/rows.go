@@ -18,6 +18,7 @@ var Maps = map[string]func(float32) float32{
 	"neg":      func(x float32) float32 { return -x },
 	"tanh":     func(x float32) float32 { return float32(math.Tanh(float64(x))) },
 	"inv":      func(x float32) float32 { return 1 / x },
+	"decoded":  func(x float32) float32 { return x },
 	"exp2_127": func(x float32) float32 { return float32(math.Exp2(float64(x) - 127)) },
 }
 

@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"math"
+
 	"github.com/inferflow/inferflow/internal/batch"
 	"github.com/inferflow/inferflow/internal/device/ref"
 	"github.com/inferflow/inferflow/internal/graph"
@@ -15,17 +17,19 @@ type attention struct {
 	q, out  []float32
 	slopes  []float32
 	sinks   []float32
-	bias    []float32 // rows × positions, where a step has a relative bias
+	bias    []float32 // rows × positions, where a step has a relative bias or one row sees positions of its own
+	skip    []bool
 }
 
 func newAttention(s *Stage) *attention {
-	rows, dk, dv, relative := 1, 1, 1, false
+	rows, dk, dv, relative, alone := 1, 1, 1, false, false
 	for i := range s.p.Steps {
 		if x, ok := s.p.Steps[i].Body.(*program.Attention); ok {
 			c := s.lay.cache[x.Attr.Cache]
 			rows = max(rows, itemRows, x.Attr.Heads/x.Attr.KVHeads)
 			dk, dv = max(dk, c.KeyDim), max(dv, c.ValueDim)
 			relative = relative || x.Attr.Relative != nil
+			alone = alone || x.Allow != program.None
 		}
 	}
 	a := &attention{scratch: attn.NewScratch(rows, dk, dv)}
@@ -33,6 +37,10 @@ func newAttention(s *Stage) *attention {
 	a.slopes, a.sinks = make([]float32, rows), make([]float32, rows)
 	tiles := (max(s.o.Limits.Tokens, s.o.Limits.Source) + batch.BlockTokens - 1) / batch.BlockTokens
 	a.call.TileK, a.call.TileV = make([]int, 0, tiles), make([]int, 0, tiles)
+	a.skip = make([]bool, tiles)
+	if alone {
+		a.bias = make([]float32, tiles*batch.BlockTokens)
+	}
 	if relative {
 		a.bias = make([]float32, rows*tiles*batch.BlockTokens)
 	}
@@ -49,7 +57,7 @@ type attend struct {
 }
 
 func (l *loader) attention(x *program.Attention) (executor, error) {
-	e := &attend{step: x, shape: shape{x.Attr.Heads, x.Attr.KVHeads}}
+	e := &attend{step: x, shape: shape{x.Attr.Heads, x.Attr.KVHeads, x.Allow != program.None}}
 	var err error
 	if e.sinks, err = l.vector(x.Attr.Sinks); err != nil {
 		return nil, err
@@ -104,8 +112,12 @@ func (e *attend) run(s *Stage, w *worker) {
 // row appends row t of the key and value buffers to the cache.
 func (e *attend) row(s *Stage, w *worker, t int) {
 	k, kw := s.buf(e.step.K)
-	v, vw := s.buf(e.step.V)
-	s.put(e.step.Attr.Cache, t, k[t*kw:(t+1)*kw], v[t*vw:(t+1)*vw])
+	var values []float32
+	if e.step.V != program.None {
+		v, vw := s.buf(e.step.V)
+		values = v[t*vw : (t+1)*vw]
+	}
+	s.put(e.step.Attr.Cache, t, k[t*kw:(t+1)*kw], values)
 }
 
 // headOf is query head j of key head g.
@@ -160,6 +172,9 @@ func (e *attend) item(s *Stage, a *attention, worker int, it *item) {
 	if e.bias != nil {
 		e.biases(a, int(q.Start+it.token), it)
 	}
+	if e.step.Allow != program.None {
+		e.allow(s, a, int(q.Row+it.token), int(hi))
+	}
 	call.Run(a.scratch)
 	for t := 0; t < n; t++ {
 		row := int(q.Row+it.token) + t
@@ -175,8 +190,35 @@ func (e *attend) fill(call *attn.Call, c *cacheLayout, s *Stage, rows int) {
 	call.KeyType, call.ValueType = s.o.Keys, s.o.Values
 	call.Keys, call.Values = s.place.mem, s.place.mem
 	call.Rows, call.Scale, call.Softcap = rows, float32(e.step.Attr.Scale), float32(e.step.Attr.Softcap)
-	call.Sinks, call.Slopes, call.Bias = nil, nil, nil
+	call.Sinks, call.Slopes, call.Bias, call.Skip = nil, nil, nil, nil
+	call.ValuesOfKeys = c.Kind == graph.CacheLatent
 }
+
+// allow hides from a row, which stands at position hi − 1, the positions that
+// it is not to see, and says which tiles hold none of the others.
+func (e *attend) allow(s *Stage, a *attention, row, hi int) {
+	list, n := s.buf(e.step.Allow)
+	list = list[row*n : (row+1)*n]
+	if hi <= n { // all of them
+		return
+	}
+	tiles := (hi + batch.BlockTokens - 1) / batch.BlockTokens
+	bias, skip := a.bias[:tiles*batch.BlockTokens], a.skip[:tiles]
+	for i := range bias {
+		bias[i] = hidden
+	}
+	for i := range skip {
+		skip[i] = true
+	}
+	for _, p := range list {
+		if i := int(p); i >= 0 && i < hi {
+			bias[i], skip[i/batch.BlockTokens] = 0, false
+		}
+	}
+	a.call.Bias, a.call.BiasStride, a.call.Skip = bias, 0, skip
+}
+
+var hidden = float32(math.Inf(-1))
 
 // tiles lists where the tiles of positions [lo, hi) lie for the item's head.
 func (e *attend) tiles(s *Stage, call *attn.Call, c *cacheLayout, worker int, it *item, lo, hi int32) {
@@ -243,6 +285,9 @@ func (s *Stage) join(c *cacheLayout, head int, sp *split, spare int) {
 		src := s.place.mem[int(p.Block)*s.lay.block:]
 		from := int(p.Pos % batch.BlockTokens)
 		attn.CopyKeySlots(kt, src[c.k+head*c.kTile:][:c.kTile], s.o.Keys, c.KeyDim, from, from+int(p.N))
+		if c.Kind == graph.CacheLatent {
+			continue
+		}
 		attn.CopyValueSlots(vt, src[c.v+head*c.vTile:][:c.vTile], s.o.Values, c.ValueDim, from, from+int(p.N))
 	}
 }

@@ -49,7 +49,9 @@ func layoutOf(caches []graph.Cache, used func(int) bool, keys, values attn.Elem)
 			cl.k = at
 			return (at + batch.BlockTokens*cl.KeyDim*4 + 63) &^ 63
 		}
-		cl.kTile, cl.vTile = size(&cl.Cache)
+		if cl.kTile, cl.vTile = size(&cl.Cache); cl.Kind == graph.CacheLatent {
+			cl.vTile = 0 // the values are a part of the keys
+		}
 		cl.k = at
 		cl.v = cl.k + cl.Heads*cl.kTile
 		return (cl.v + cl.Heads*cl.vTile + 63) &^ 63
@@ -105,7 +107,12 @@ type placement struct {
 
 type split struct{ seq, from, to int32 } // spans [from, to) of a sequence
 
-type shape struct{ heads, kv int }
+// shape is what the cut of an attention into items depends on. Rows that each
+// see positions of their own stand alone.
+type shape struct {
+	heads, kv int
+	alone     bool
+}
 
 // item is a unit of attention work: some query heads of one key head for some
 // tokens of a sequence.
@@ -191,9 +198,15 @@ const itemRows = 64
 func (s *Stage) itemsOf(sh shape, b *batch.Batch, out []item) []item {
 	group := int32(sh.heads / sh.kv)
 	for i, q := range b.Seqs {
-		step, part := max(1, itemRows/group), group
-		if q.N == 1 && len(b.Seqs)*sh.kv < 4*s.team.Size() {
-			part = max(1, (group+1)/2) // few items: finer ones keep the threads level
+		step, part := max(1, itemRows/group), min(group, itemRows)
+		if sh.alone {
+			step = 1
+		}
+		if n := len(b.Seqs) * sh.kv; q.N == 1 && n < 4*s.team.Size() { // few items: finer ones keep the threads level
+			part = max(1, min(part, (group+1)/2))
+			if group > itemRows/4 {
+				part = max(itemRows/8, min(part, group*int32(n)/int32(4*s.team.Size())))
+			}
 		}
 		for g := int32(0); g < int32(sh.kv); g++ {
 			for t := int32(0); t < q.N; t += step {

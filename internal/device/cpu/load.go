@@ -28,6 +28,7 @@ type loader struct {
 	counters int
 	unrolled map[unrolled]*ref.Distances
 	qkv      int
+	headK    int // inputs of a matrix a head at most
 	moe      moeSize
 }
 
@@ -81,6 +82,8 @@ func (l *loader) lower(st *program.Step) (executor, error) {
 		return &put{x}, nil
 	case *program.MoE:
 		return l.lowerMoE(x)
+	case *program.Heads:
+		return l.heads(x)
 	case *program.Rows:
 		l.counters++
 		return &rowsExec{x}, nil
@@ -304,6 +307,9 @@ func (l *loader) workers() {
 		w.tile = make([]float32, 2*max(s.o.Limits.Capacity()*tileCols, fewRows*maxPanels*16))
 		w.regs = make([]float32, max(maxRegs*tileFloats, l.maxK)) // also a whole row, of experts that return their input
 		w.att = newAttention(s)
+		if l.headK > 0 {
+			w.heads[gemm.Float], w.heads[gemm.Int8] = gemm.NewActs(headRows, l.headK), gemm.NewActs(headRows, l.headK)
+		}
 		s.workers = append(s.workers, w)
 	}
 }

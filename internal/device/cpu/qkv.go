@@ -185,6 +185,9 @@ func (s *Stage) put(cache, t int, k, v []float32) {
 	for h := 0; h < c.Heads; h++ {
 		kt, vt := block[c.k+h*c.kTile:][:c.kTile], block[c.v+h*c.vTile:][:c.vTile]
 		attn.PutKey(kt, s.o.Keys, c.KeyDim, slot, k[h*c.KeyDim:(h+1)*c.KeyDim])
+		if c.Kind == graph.CacheLatent {
+			continue
+		}
 		attn.PutValue(vt, s.o.Values, c.ValueDim, slot, v[h*c.ValueDim:(h+1)*c.ValueDim])
 	}
 }

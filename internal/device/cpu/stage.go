@@ -77,14 +77,15 @@ type executor interface {
 
 // worker is what one thread owns.
 type worker struct {
-	id   int
-	mul  *gemm.Scratch
-	acts [2]*gemm.Acts // few rows, prepared privately
-	norm []float32
-	tile []float32
-	att  *attention
-	regs []float32 // registers of elementwise chains
-	next int       // next counter of this run
+	id    int
+	mul   *gemm.Scratch
+	acts  [2]*gemm.Acts // few rows, prepared privately
+	heads [2]*gemm.Acts // a block of rows of one head
+	norm  []float32
+	tile  []float32
+	att   *attention
+	regs  []float32 // registers of elementwise chains
+	next  int       // next counter of this run
 }
 
 // privateRows is the number of rows up to which every worker prepares the

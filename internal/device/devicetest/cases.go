@@ -18,7 +18,7 @@ type testCase struct {
 
 func cases() []testCase {
 	var all []testCase
-	for _, group := range [][]testCase{embedCases, normCases, linearCases, projectionCases, attentionCases, moeCases, chainCases, opCases, rowCases, recurrentCases, poolCases, columnCases, sourceCases} {
+	for _, group := range [][]testCase{embedCases, normCases, linearCases, projectionCases, attentionCases, moeCases, chainCases, opCases, rowCases, recurrentCases, poolCases, columnCases, sourceCases, headsCases, latentCases} {
 		all = append(all, group...)
 	}
 	for i := range all {
@@ -77,7 +77,7 @@ var normCases = []testCase{
 	normCase("groups", program.KindOp, func(n *net) graph.NormAttr {
 		return graph.NormAttr{Kind: graph.RMS, Eps: 1e-6, W: n.vector(1, width), Groups: 4}
 	}),
-	{name: "norm/heads", has: []program.Kind{program.KindOp}, build: func(n *net) *graph.Node {
+	{name: "norm/heads", has: []program.Kind{program.KindHeads}, build: func(n *net) *graph.Node {
 		x := n.reshape(n.embed(), 4, width/4)
 		x = n.norm(x, graph.NormAttr{Kind: graph.Layer, Eps: 1e-5, W: n.vector(1, 4, width/4), B: n.vector(0, width/4)})
 		return n.linear(n.reshape(x, width), vocab)

@@ -42,7 +42,7 @@ var projectionCases = []testCase{
 	projectionCase("rope, a part", fusedQKV, func(n *net, _, i int, y *graph.Node) *graph.Node {
 		return n.rope(y, graph.RopeAttr{Table: n.table(6), At: 4 * i})
 	}),
-	projectionCase("rope, twice", []program.Kind{program.KindOp, program.KindAttention}, func(n *net, table, _ int, y *graph.Node) *graph.Node {
+	projectionCase("rope, twice", []program.Kind{program.KindHeads, program.KindAttention}, func(n *net, table, _ int, y *graph.Node) *graph.Node {
 		return n.rope(n.rope(y, graph.RopeAttr{Table: table}), graph.RopeAttr{Table: n.table(4), At: 12})
 	}),
 	projectionCase("rope, divisors and factor", fusedQKV, func(n *net, table, _ int, y *graph.Node) *graph.Node {

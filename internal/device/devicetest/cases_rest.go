@@ -83,11 +83,6 @@ var opCases = []testCase{
 		return n.must(n.Add(graph.OpTranspose, &graph.TransposeAttr{Perm: []int{1, 0}}, nil, x))
 	}),
 	opCase("slice", func(n *net, x *graph.Node) *graph.Node { return n.must(n.Slice(x, 1, 1, 15, 3)) }),
-	opCase("slice of heads", func(n *net, x *graph.Node) *graph.Node { return n.must(n.Slice(x, 0, 1, 3, 1)) }),
-	opCase("concat", func(n *net, x *graph.Node) *graph.Node { return n.must(n.Concat(-1, x, n.unary("neg", x))) }),
-	opCase("concat of heads", func(n *net, x *graph.Node) *graph.Node {
-		return n.must(n.Concat(0, x, n.must(n.Slice(x, 0, 2, 4, 1))))
-	}),
 	{name: "op/gather", has: []program.Kind{program.KindOp}, build: func(n *net) *graph.Node {
 		at := n.must(n.Const([]float64{3, 0, 63, 17, 17, 5}, []int{6}))
 		return n.linear(n.must(n.Add(graph.OpGather, nil, nil, n.rms(n.embed()), at)), vocab)

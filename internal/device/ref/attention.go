@@ -53,14 +53,8 @@ func (m *Machine) attention(n *graph.Node, in []*Value, b *batch.Batch, out *Val
 	for _, q := range b.Seqs {
 		s := m.sequence(q.ID)
 		if !a.Shared && !a.Cross {
-			kw, vw := c.Heads*c.KeyDim, c.Heads*c.ValueDim
-			if len(s.k[a.Cache]) < int(q.Start)*kw {
-				return fmt.Errorf("sequence %d starts at position %d but holds %d", q.ID, q.Start, len(s.k[a.Cache])/kw)
-			}
-			s.k[a.Cache], s.v[a.Cache] = s.k[a.Cache][:int(q.Start)*kw], s.v[a.Cache][:int(q.Start)*vw]
-			for r := int(q.Row); r < int(q.Row+q.N); r++ {
-				s.k[a.Cache] = append(s.k[a.Cache], in[1].Row(r)...)
-				s.v[a.Cache] = append(s.v[a.Cache], in[2].Row(r)...)
+			if err := s.append(a.Cache, c, &q, in); err != nil {
+				return err
 			}
 		}
 		total := int(q.Start + q.N)
@@ -71,7 +65,14 @@ func (m *Machine) attention(n *graph.Node, in []*Value, b *batch.Batch, out *Val
 		}
 		err := m.parallel(int(q.N), func(from, to int) error {
 			for i := from; i < to; i++ {
-				attendRow(a, c, s, int(q.Start)+i, total, sinks, bias, in[0].Row(int(q.Row)+i), out.Row(int(q.Row)+i))
+				r := int(q.Row) + i
+				row := seenRow{a: a, c: c, pos: int(q.Start) + i, sinks: sinks, bias: bias, k: s.k[a.Cache], v: s.v[a.Cache]}
+				var allowed []float32
+				if a.Allowed {
+					allowed = in[len(in)-1].Row(r)
+				}
+				row.see(total, allowed)
+				row.attend(in[0].Row(r), out.Row(r))
 			}
 			return nil
 		})
@@ -82,9 +83,56 @@ func (m *Machine) attention(n *graph.Node, in []*Value, b *batch.Batch, out *Val
 	return nil
 }
 
-func attendRow(a *graph.AttentionAttr, c graph.Cache, s *sequence, pos, total int, sinks []float32, bias *Distances, q, out []float32) {
-	lo, hi := Visible(a, pos, total)
-	p := make([]float64, hi-lo)
+// append keeps the keys and values of the rows of q.
+func (s *sequence) append(cache int, c graph.Cache, q *batch.Seq, in []*Value) error {
+	kw, vw := c.Heads*c.KeyDim, c.Heads*c.ValueDim
+	if len(s.k[cache]) < int(q.Start)*kw {
+		return fmt.Errorf("sequence %d starts at position %d but holds %d", q.ID, q.Start, len(s.k[cache])/kw)
+	}
+	s.k[cache] = s.k[cache][:int(q.Start)*kw]
+	if c.Kind == graph.CacheKV {
+		s.v[cache] = s.v[cache][:int(q.Start)*vw]
+	}
+	for r := int(q.Row); r < int(q.Row+q.N); r++ {
+		s.k[cache] = append(s.k[cache], in[1].Row(r)...)
+		if c.Kind == graph.CacheKV {
+			s.v[cache] = append(s.v[cache], in[2].Row(r)...)
+		}
+	}
+	return nil
+}
+
+// seenRow is one row's attention: what it sees of the keys and values of its
+// sequence.
+type seenRow struct {
+	a     *graph.AttentionAttr
+	c     graph.Cache
+	pos   int
+	at    []int // positions seen, ascending
+	k, v  []float32
+	sinks []float32
+	bias  *Distances
+}
+
+// see lists the positions that the row sees of a sequence of total.
+func (s *seenRow) see(total int, allowed []float32) {
+	if s.a.Allowed {
+		for _, p := range allowed {
+			if p >= 0 && int(p) <= s.pos {
+				s.at = append(s.at, int(p))
+			}
+		}
+		return
+	}
+	lo, hi := Visible(s.a, s.pos, total)
+	for p := lo; p < hi; p++ {
+		s.at = append(s.at, p)
+	}
+}
+
+func (s *seenRow) attend(q, out []float32) {
+	a, c := s.a, s.c
+	p := make([]float64, len(s.at))
 	group := a.Heads / a.KVHeads
 	for h := 0; h < a.Heads; h++ {
 		g := h / group
@@ -93,42 +141,47 @@ func attendRow(a *graph.AttentionAttr, c graph.Cache, s *sequence, pos, total in
 		}
 		qh := q[h*c.KeyDim : (h+1)*c.KeyDim]
 		top := math.Inf(-1)
-		if sinks != nil {
-			top = float64(sinks[h])
+		if s.sinks != nil {
+			top = float64(s.sinks[h])
 		}
-		for j := lo; j < hi; j++ {
+		for i, j := range s.at {
 			o := (j*c.Heads + g) * c.KeyDim
-			x := a.Scale * dot(qh, s.k[a.Cache][o:o+c.KeyDim])
+			x := a.Scale * dot(qh, s.k[o:o+c.KeyDim])
 			if a.Softcap > 0 {
 				x = a.Softcap * math.Tanh(x/a.Softcap)
 			}
 			if a.Slopes != nil {
-				x += a.Slopes[h] * float64(j-pos)
+				x += a.Slopes[h] * float64(j-s.pos)
 			}
-			if bias != nil {
-				x += float64(bias.At(h, j-pos))
+			if s.bias != nil {
+				x += float64(s.bias.At(h, j-s.pos))
 			}
-			p[j-lo] = x
+			p[i] = x
 			top = math.Max(top, x)
 		}
 		sum := 0.0
-		if sinks != nil {
-			sum = math.Exp(float64(sinks[h]) - top)
+		if s.sinks != nil {
+			sum = math.Exp(float64(s.sinks[h]) - top)
 		}
 		for j := range p {
 			p[j] = math.Exp(p[j] - top)
 			sum += p[j]
 		}
-		mix(p, sum, s.v[a.Cache], lo, g, c, out[h*c.ValueDim:(h+1)*c.ValueDim])
+		s.mix(p, sum, g, out[h*c.ValueDim:(h+1)*c.ValueDim])
 	}
 }
 
-func mix(p []float64, sum float64, v []float32, lo, g int, c graph.Cache, out []float32) {
-	acc := make([]float64, c.ValueDim)
-	for j, w := range p {
-		o := ((lo+j)*c.Heads + g) * c.ValueDim
-		for i, x := range v[o : o+c.ValueDim] {
-			acc[i] += w * float64(x)
+// mix adds the values of head g, which in a latent cache begin each key.
+func (s *seenRow) mix(p []float64, sum float64, g int, out []float32) {
+	v, stride := s.v, s.c.ValueDim
+	if s.c.Kind == graph.CacheLatent {
+		v, stride = s.k, s.c.KeyDim
+	}
+	acc := make([]float64, s.c.ValueDim)
+	for i, w := range p {
+		o := (s.at[i]*s.c.Heads + g) * stride
+		for d, x := range v[o : o+len(acc)] {
+			acc[d] += w * float64(x)
 		}
 	}
 	for i := range acc {

@@ -80,6 +80,11 @@ type Call struct {
 	// holds positions (FirstTile+t)·16 to +15: keys as [DK][16], values as [16][DV].
 	TileK, TileV []int
 	FirstTile    int
+	// ValuesOfKeys says that the values are the first DV components of the keys;
+	// Values and TileV are not read then. DV is at most DK.
+	ValuesOfKeys bool
+	// Skip marks listed tiles of which no row sees a position; nil: none.
+	Skip []bool
 
 	Rows      int
 	Q         []float32 // row r is Q[r·QStride:][:DK]
@@ -153,6 +158,8 @@ func (c *Call) check(s *Scratch) {
 	case n == 0:
 	case len(c.Lo) < n || len(c.Hi) < n || len(c.Q) < (n-1)*c.QStride+c.DK || len(c.Out) < (n-1)*c.OutStride+c.DV:
 		panic("attn: a slice of the call is shorter than its rows")
+	case c.ValuesOfKeys && c.DV > c.DK:
+		panic("attn: values are wider than the keys that they are a part of")
 	case c.Sinks != nil && len(c.Sinks) < n || c.Slopes != nil && len(c.Slopes) < n:
 		panic("attn: sinks or slopes are shorter than the rows")
 	}
@@ -171,6 +178,9 @@ func (c *Call) runChunk(s *Scratch, chunk, r, n int, st *State, at int) {
 		all, most = max(all, lo), min(most, hi)
 	}
 	for t := begin / Tile; t*Tile < end; t++ {
+		if c.Skip != nil && c.Skip[t-c.FirstTile] {
+			continue
+		}
 		s.keysOf, s.valuesOf = -1, -1
 		if all <= t*Tile && (t+1)*Tile <= most {
 			c.runWhole(s, t, r, n, st, at)

@@ -120,13 +120,19 @@ func total(row []float32) float32 {
 // weigh adds slots from to to-1 of value tile t, weighted by the logits' rows i to
 // i+n, to the states' Acc.
 func (s *Scratch) weigh(c *Call, t, i, n, from, to int, st *State, at int) {
-	tile := c.Values[c.TileV[t-c.FirstTile]:][:ValueTileBytes(c.ValueType, c.DV)]
 	p := s.logits[i*Tile+from:]
 	acc := st.Acc[at*st.Stride:][:n*st.Stride]
 	wide, row := stride(c.DV), c.DV*c.ValueType.Size()
-	if s.avx2 && wide == c.DV {
+	var tile []byte
+	if !c.ValuesOfKeys {
+		tile = c.Values[c.TileV[t-c.FirstTile]:][:ValueTileBytes(c.ValueType, c.DV)]
+	}
+	if s.avx2 && wide == c.DV && !c.ValuesOfKeys {
 		weighFast(c.ValueType, acc, st.Stride, p, s.alpha[i:], tile[from*row:], wide, to-from, n)
 		return
+	}
+	if s.valuesOf != t && c.ValuesOfKeys {
+		s.valuesOfKeys(c, t, wide)
 	}
 	if s.valuesOf != t {
 		// Expanded as a whole, for other rows may see more; what lies at positions not
@@ -144,6 +150,21 @@ func (s *Scratch) weigh(c *Call, t, i, n, from, to int, st *State, at int) {
 	for k := range n {
 		weighRow(acc[k*st.Stride:][:c.DV], p[k*Tile:][:to-from], s.alpha[i+k], v, wide)
 	}
+}
+
+// valuesOfKeys turns the first components of a key tile, [DV][16], to values, [16][DV].
+func (s *Scratch) valuesOfKeys(c *Call, t, wide int) {
+	k := s.keys[:c.DV*Tile]
+	if s.keysOf != t {
+		expand(k, c.Keys[c.TileK[t-c.FirstTile]:][:KeyTileBytes(c.KeyType, c.DV)], c.KeyType)
+	}
+	for d := range c.DV {
+		v := s.values[d:]
+		for j, x := range k[d*Tile:][:Tile] {
+			v[j*wide] = x
+		}
+	}
+	s.valuesOf = t
 }
 
 // weighRow adds four keys in one pass over acc, in ascending order as ever.

@@ -1,0 +1,94 @@
+package ref
+
+import (
+	"math"
+	"sort"
+
+	"github.com/inferflow/inferflow/internal/batch"
+	"github.com/inferflow/inferflow/internal/graph"
+)
+
+// headLinear evaluates graph.HeadLinearAttr.
+func (m *Machine) headLinear(a *graph.HeadLinearAttr, x, out *Value) error {
+	w, err := m.weight(a.W)
+	if err != nil {
+		return err
+	}
+	heads, e, d := a.W.Shape[0], a.W.Shape[1], a.W.Shape[2]
+	return m.parallel(heads*e, func(from, to int) error {
+		buf := make([]float32, d)
+		for i := from; i < to; i++ {
+			if err := w.Floats(buf, i); err != nil {
+				return err
+			}
+			h := i / e
+			for t := 0; t < out.Rows; t++ {
+				out.Row(t)[i] = float32(dot(x.Row(t)[h*d:(h+1)*d], buf))
+			}
+		}
+		return nil
+	})
+}
+
+// index evaluates graph.IndexAttr.
+func (m *Machine) index(a *graph.IndexAttr, in []*Value, b *batch.Batch, out *Value) error {
+	d := in[1].Width
+	for i := range b.Seqs {
+		q := &b.Seqs[i]
+		total := int(q.Start + q.N)
+		keys := make([][]float32, total)
+		for p := range keys {
+			row, err := m.Memory.Row(a.Cache, q, p)
+			if err != nil {
+				return err
+			}
+			if p >= int(q.Start) {
+				copy(row, in[1].Row(int(q.Row)+p-int(q.Start)))
+			}
+			keys[p] = row
+		}
+		err := m.parallel(int(q.N), func(from, to int) error {
+			for t := from; t < to; t++ {
+				r := int(q.Row) + t
+				Choose(keys[:int(q.Start)+t+1], in[0].Row(r), in[2].Row(r), d, out.Row(r))
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Choose lists the len(out) best of the keys, each of d values, for queries
+// q [H·d] with weights w [H], ascending; −1 fills what is left.
+func Choose(keys [][]float32, q, w []float32, d int, out []float32) {
+	for i := range out {
+		out[i] = -1
+	}
+	if len(keys) <= len(out) {
+		for p := range keys {
+			out[p] = float32(p)
+		}
+		return
+	}
+	score := make([]float64, len(keys))
+	order := make([]int, len(keys))
+	for p, k := range keys {
+		s := 0.0
+		for h := range w {
+			s += float64(w[h]) * math.Max(0, dot(q[h*d:(h+1)*d], k))
+		}
+		if math.IsNaN(s) {
+			s = math.Inf(-1)
+		}
+		score[p], order[p] = s, p
+	}
+	sort.SliceStable(order, func(i, j int) bool { return score[order[i]] > score[order[j]] })
+	chosen := order[:len(out)]
+	sort.Ints(chosen)
+	for i, p := range chosen {
+		out[i] = float32(p)
+	}
+}

@@ -1,0 +1,58 @@
+package graph
+
+import (
+	"fmt"
+	"slices"
+)
+
+// HeadLinearAttr multiplies each head of x [H, d] by a matrix of its own:
+// y[h] = W[h]·x[h]. W is [H, e, d], the result [H, e].
+type HeadLinearAttr struct{ W *Weight }
+
+// IndexAttr chooses the positions that attention is to see (the lightning
+// indexer of DeepSeek-AI 2025, sparse attention). In: q [H, d], k [d], which is
+// kept for every position, w [H]. Position s scores
+//
+//	Σ_h w[h]·max(0, q[h]·k_s)
+//
+// and the TopK best of the positions up to the row's own are chosen, the
+// earlier of two with equal scores. The result [TopK] lists them ascending, as
+// numbers, then −1: all of them where there are no more than TopK.
+type IndexAttr struct{ Cache, TopK int }
+
+func inferHeadLinear(a *HeadLinearAttr, x *Node) ([]int, error) {
+	if len(x.Shape) != 2 || len(a.W.Shape) != 3 || a.W.Shape[0] != x.Shape[0] || a.W.Shape[2] != x.Shape[1] {
+		return nil, fmt.Errorf("head_linear: the input %v needs a weight [heads, out, in] of as many heads, got %v of %v", x.Shape, a.W.Shape, a.W)
+	}
+	return []int{x.Shape[0], a.W.Shape[1]}, nil
+}
+
+func inferIndex(g *Graph, a *IndexAttr, in []*Node) ([]int, error) {
+	q, k, w := in[0].Shape, in[1], in[2].Shape
+	switch {
+	case len(q) != 2 || k.Width() != q[1] || !slices.Equal(w, q[:1]):
+		return nil, fmt.Errorf("index_topk: takes q [heads, d], k [d] and w [heads], got %v, %v and %v", q, k.Shape, w)
+	case a.TopK < 1 || a.TopK > maxChosen:
+		return nil, fmt.Errorf("index_topk: cannot choose %d positions, expected 1 to %d", a.TopK, maxChosen)
+	case a.Cache < 0 || a.Cache >= len(g.Caches) || g.Caches[a.Cache].Kind != CacheRows || g.Caches[a.Cache].KeyDim != q[1]:
+		return nil, fmt.Errorf("index_topk: cache %d keeps no rows of %d values", a.Cache, q[1])
+	}
+	return []int{a.TopK}, nil
+}
+
+// maxChosen is the number of positions that an index may choose: they are
+// exact as float32, and a row of them stays small.
+const maxChosen = 1 << 20
+
+// HeadLinear multiplies each head of x [H, d] by its matrix of w [H, e, d].
+func (b *Builder) HeadLinear(x *Node, w *Weight) (*Node, error) {
+	return b.Add(OpHeadLinear, &HeadLinearAttr{W: w}, nil, x)
+}
+
+// IndexTopK appends a cache of rows for k [d] and chooses topK positions by
+// q [H, d] and w [H].
+func (b *Builder) IndexTopK(q, k, w *Node, topK int) (*Node, error) {
+	at := len(b.G.Caches)
+	b.G.Caches = append(b.G.Caches, Cache{Kind: CacheRows, KeyDim: k.Width(), Layer: b.Layer})
+	return b.stateful(OpIndex, &IndexAttr{Cache: at, TopK: topK}, at, q, k, w)
+}
