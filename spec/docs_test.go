@@ -1,12 +1,18 @@
 package spec
 
 import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
 	"os"
 	"regexp"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/inferflow/inferflow/internal/graph"
+	"github.com/inferflow/inferflow/quant"
+	"github.com/inferflow/inferflow/tensor"
 )
 
 // TestGuideExample traces the guide's first specification.
@@ -40,6 +46,62 @@ func TestGuideExample(t *testing.T) {
 	if got, want := linears(tr.Graph), linears(want.Graph); !slices.Equal(got, want) {
 		t.Errorf("the example multiplies by %q, the shipped one by %q", got, want)
 	}
+}
+
+// TestTutorial holds what the tutorial shows of its family against the files.
+func TestTutorial(t *testing.T) {
+	guide, err := os.ReadFile("../docs/spec.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	text := strings.ReplaceAll(string(guide), "\r\n", "\n")
+	star, err := os.ReadFile("../docs/kite/kite.star")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(text, "```python\n"+strings.TrimSpace(string(star))+"\n```") {
+		t.Error("docs/spec.md does not show docs/kite/kite.star as it is")
+	}
+	f := loadKite(t)
+	draft, err := Draft(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shown, _, _ := strings.Cut(draft, "\n# What to look at")
+	if !strings.Contains(text, "```python\n"+strings.TrimSpace(shown)+"\n```") {
+		t.Errorf("docs/spec.md does not show the draft of docs/kite:\n%s", shown)
+	}
+	tr, err := trace("kite.star", string(star), f, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fits := fmt.Sprintf("kite.star fits: %d operations, %d layers", len(tr.Graph.Nodes), tr.Graph.Layers); !strings.Contains(text, fits) {
+		t.Errorf("docs/spec.md lacks %q", fits)
+	}
+}
+
+// loadKite are the files of the tutorial's family without their bytes.
+func loadKite(t *testing.T) *shapeFiles {
+	t.Helper()
+	f := &shapeFiles{binding: HF, tensors: map[string]tensor.View{}}
+	readJSON(t, "../docs/kite/config.json", &f.config)
+	raw, err := os.ReadFile("../docs/kite/model.safetensors")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var header map[string]struct {
+		Dtype string
+		Shape []int
+	}
+	if err := json.Unmarshal(raw[8:8+binary.LittleEndian.Uint64(raw)], &header); err != nil {
+		t.Fatal(err)
+	}
+	for name, h := range header {
+		if name != "__metadata__" {
+			f.tensors[name] = tensor.View{Name: name, Type: quant.BF16, Shape: h.Shape}
+		}
+	}
+	return f
 }
 
 // linears lists the weights of a graph's linears, sorted.
