@@ -14,7 +14,7 @@ func (c *cover) elementwise(root *graph.Node) bool {
 		return false
 	}
 	e := &elementwise{c: c, root: root, step: &program.Elementwise{Width: root.Width(), Out: c.bufs[root.ID]}}
-	if _, ok := e.value(root.ID, true); !ok {
+	if _, ok := e.value(root.ID, root.Shape, true); !ok {
 		return false
 	}
 	for i, id := range e.loads {
@@ -44,17 +44,22 @@ func (e *elementwise) add(in program.Instr) (int, bool) {
 	return in.Dst, len(e.step.Code) <= maxCode
 }
 
-// value emits code for node id and returns its register.
-func (e *elementwise) value(id int, top bool) (int, bool) {
+// value emits code for node id, which is spread over shape, and returns its
+// register. A value as wide as the root keeps its order under another shape.
+func (e *elementwise) value(id int, shape []int, top bool) (int, bool) {
 	orig := e.c.g.Nodes[id]
 	n := e.c.node(id)
-	if !top && (n.ID != orig.ID && !same(orig.Shape, n.Shape) || !simple(n) || !e.c.single(e.root, n.ID)) {
-		return e.load(orig, n)
+	reshaped := n.ID != orig.ID && !same(orig.Shape, n.Shape)
+	if !top && (reshaped && n.Width() != e.root.Width() || !simple(n) || !e.c.single(e.root, n.ID)) {
+		return e.load(orig, n, shape)
+	}
+	if reshaped {
+		shape = n.Shape
 	}
 	e.nodes = append(e.nodes, n.ID)
 	var args [3]int
 	for i, in := range n.In {
-		r, ok := e.value(in, false)
+		r, ok := e.value(in, shape, false)
 		if !ok {
 			return 0, false
 		}
@@ -72,20 +77,22 @@ func (e *elementwise) value(id int, top bool) (int, bool) {
 	return e.add(in)
 }
 
-// load reads a value with broadcast over the root's shape.
-func (e *elementwise) load(orig, n *graph.Node) (int, bool) {
+// load reads a value with broadcast over shape.
+func (e *elementwise) load(orig, n *graph.Node, shape []int) (int, bool) {
 	if k, ok := n.Attr.(*graph.ConstAttr); ok && len(k.Values) == 1 {
 		return e.add(program.Instr{Op: "const", P: k.Values[0]})
 	}
-	div, mod, ok := spread(orig.Shape, e.root.Shape)
+	div, mod, ok := spread(orig.Shape, shape)
 	if !ok {
 		return 0, false
 	}
 	if e.loads == nil {
 		e.loads = map[int]int{}
 	}
-	e.loads[len(e.step.Code)] = n.ID
-	return e.add(program.Instr{Op: "load", Div: div, Mod: mod})
+	from, at, through := e.c.source(n.ID)
+	e.loads[len(e.step.Code)] = from
+	e.nodes = append(e.nodes, through...)
+	return e.add(program.Instr{Op: "load", Div: div, Mod: mod, At: at})
 }
 
 // spread finds div and mod with which value i of shape out reads value

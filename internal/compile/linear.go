@@ -179,16 +179,21 @@ func (c *cover) gated(root *graph.Node) bool {
 	return false
 }
 
-// norm takes a norm over whole rows with a scale and a residual after it.
+// norm takes a norm over whole rows, or groups of them, or to length one, with
+// a scale and a residual after it.
 func (c *cover) norm(root *graph.Node) bool {
 	t, ok := c.tail(root, func(n *graph.Node) bool {
 		a, is := n.Attr.(*graph.NormAttr)
-		return n.Op == graph.OpNorm && is && wholeRow(c.g, n, a)
+		return n.Op == graph.OpNorm && is && n.Rows != graph.RowsConst && (wholeRow(c.g, n, a) || a.Groups > 1 || a.Kind == graph.L2)
 	})
 	if !ok || t.epi.Act != nil || t.epi.Softcap != 0 {
 		return false
 	}
-	s := &program.Norm{Norm: t.inner.Attr.(*graph.NormAttr), Residual: program.None, Scale: t.epi.Scale, Out: c.bufs[root.ID]}
+	a := t.inner.Attr.(*graph.NormAttr)
+	s := &program.Norm{Norm: a, Residual: program.None, Scale: t.epi.Scale, Out: c.bufs[root.ID]}
+	if part := t.inner.Shape[len(t.inner.Shape)-1] / max(1, a.Groups); part != t.inner.Width() {
+		s.Part = part
+	}
 	s.In = c.input(root, t.inner.In[0])
 	if t.resid >= 0 {
 		s.Residual = c.input(root, t.resid)

@@ -49,15 +49,12 @@ func infer(g *Graph, op Op, attr any, want []int, in []*Node) (shape []int, rows
 	case *IndexAttr:
 		rows = RowsToken
 		shape, err = inferIndex(g, a, in)
-	case *ConvAttr:
+	case *ConvAttr, *ScanAttr, *DeltaAttr:
+		if rows == RowsMemory {
+			return nil, 0, fmt.Errorf("%s: keeps a state of the tokens; the encoder's output has none", op)
+		}
 		rows = RowsToken
-		shape, err = inferConv(g, a, in[0])
-	case *ScanAttr:
-		rows = RowsToken
-		shape, err = inferScan(g, a, in)
-	case *DeltaAttr:
-		rows = RowsToken
-		shape, err = inferDelta(g, a, in)
+		shape, err = inferState(g, attr, in)
 	case *PoolAttr:
 		shape, err = inferPool(a, in[0])
 	case *ParamAttr:

@@ -70,6 +70,18 @@ func state(g *Graph, what string, cache int, shape ...int) error {
 	return nil
 }
 
+func inferState(g *Graph, attr any, in []*Node) ([]int, error) {
+	switch a := attr.(type) {
+	case *ConvAttr:
+		return inferConv(g, a, in[0])
+	case *ScanAttr:
+		return inferScan(g, a, in)
+	case *DeltaAttr:
+		return inferDelta(g, a, in)
+	}
+	return nil, fmt.Errorf("%T keeps no state", attr)
+}
+
 func inferConv(g *Graph, a *ConvAttr, x *Node) ([]int, error) {
 	d := x.Width()
 	if len(a.W.Shape) != 2 || a.W.Shape[0] != d || a.W.Shape[1] < 1 {

@@ -47,6 +47,14 @@ func (s *Step) Visit(f func(b *Buf, write bool)) {
 			}
 		}
 		f(&x.Out, true)
+	case *Conv1D:
+		read(&x.In.Buf)
+		f(&x.Out, true)
+	case *Recurrent:
+		for i := range x.In {
+			f(&x.In[i].Buf, false)
+		}
+		f(&x.Out, true)
 	case *OpStep:
 		for i := range x.In {
 			f(&x.In[i], false)

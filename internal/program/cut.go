@@ -129,6 +129,13 @@ func copySteps(steps []Step) []Step {
 			c := *x
 			c.Code = append([]Instr{}, x.Code...)
 			out[i].Body = &c
+		case *Conv1D:
+			c := *x
+			out[i].Body = &c
+		case *Recurrent:
+			c := *x
+			c.In = append([]View{}, x.In...)
+			out[i].Body = &c
 		case *OpStep:
 			c := *x
 			c.In = append([]Buf{}, x.In...)

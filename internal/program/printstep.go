@@ -88,7 +88,11 @@ func (q *printer) step(s *Step) string {
 			fmt.Fprintf(&b, ", ids from %d on read row 0", x.Guard)
 		}
 	case *Norm:
-		fmt.Fprintf(&b, "%s = %s%s%s", q.buf(x.Out), q.norm(x.Norm, q.buf(x.In)), times(x.Scale), q.plus(x.Residual))
+		in := q.buf(x.In)
+		if x.Part > 0 {
+			in += fmt.Sprintf(" by %d", x.Part)
+		}
+		fmt.Fprintf(&b, "%s = %s%s%s", q.buf(x.Out), q.norm(x.Norm, in), times(x.Scale), q.plus(x.Residual))
 	case *Linear:
 		b.WriteString(q.linear(x))
 	case *QKV:
@@ -107,6 +111,10 @@ func (q *printer) step(s *Step) string {
 		fmt.Fprintf(&b, "%s = wanted rows of %s", q.buf(x.Out), q.buf(x.In))
 	case *Elementwise:
 		fmt.Fprintf(&b, "%s = %s", q.buf(x.Out), q.code(x.Code))
+	case *Conv1D:
+		b.WriteString(q.conv(x))
+	case *Recurrent:
+		b.WriteString(q.recurrent(x))
 	case *OpStep:
 		n := q.p.Graph.Nodes[x.Node]
 		fmt.Fprintf(&b, "%s = %s", q.buf(x.Out), n.Op)
@@ -281,9 +289,9 @@ func (q *printer) code(code []Instr) string {
 		a, b, c := regs[in.A], regs[in.B], regs[in.C]
 		switch {
 		case in.Op == "load":
-			regs[in.Dst] = q.buf(in.Buf)
-			if in.Div != 1 || in.Mod != q.p.Buffers[in.Buf].Width {
-				regs[in.Dst] += fmt.Sprintf("{÷%d mod %d}", in.Div, in.Mod)
+			regs[in.Dst] = q.view(View{in.Buf, in.At, in.Mod})
+			if in.Div != 1 || in.At == 0 && in.Mod != q.p.Buffers[in.Buf].Width {
+				regs[in.Dst] = fmt.Sprintf("%s{÷%d mod %d}", q.buf(in.Buf), in.Div, in.Mod)
 			}
 		case in.Op == "const":
 			regs[in.Dst] = number(in.P)

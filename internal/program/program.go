@@ -51,6 +51,8 @@ const (
 	KindElementwise Kind = "Elementwise"
 	KindPool        Kind = "Pool"
 	KindHeads       Kind = "Heads"
+	KindConv1D      Kind = "Conv1D"
+	KindRecurrent   Kind = "Recurrent"
 	KindOp          Kind = "Op"
 )
 
@@ -85,6 +87,7 @@ type Embed struct {
 // Norm writes the normalised In, times Scale, plus Residual if there is one.
 type Norm struct {
 	In, Out  Buf
+	Part     int // values that are normalised together; 0: the whole row
 	Norm     *graph.NormAttr
 	Residual Buf
 	Scale    float64
@@ -201,8 +204,8 @@ type Instr struct {
 	P, Q float64
 	Buf  Buf // load
 	// Span of the load's value inside a row: value i of the output reads
-	// value (i / Div) mod Mod of the buffer's row.
-	Div, Mod int
+	// value At + (i / Div) mod Mod of the buffer's row.
+	At, Div, Mod int
 }
 
 // Elementwise runs a chain of simple operations over tiles of a row.

@@ -34,6 +34,13 @@ def change(config, text):
             config[last] = value
 
 
+def numbers(x):
+    """What JSON has no number for, as save_pretrained writes it."""
+    if isinstance(x, dict):
+        return float(x['__float__']) if set(x) == {'__float__'} else {k: numbers(v) for k, v in x.items()}
+    return [numbers(v) for v in x] if isinstance(x, list) else x
+
+
 def randomize(model, seed):
     """Every parameter gets values that show: norms and biases too. All are rounded to bfloat16, as they are stored."""
     g = torch.Generator().manual_seed(seed)
@@ -62,7 +69,7 @@ def make(out, zoo, family, name, changes):
     old = {'kind': 'causal', 'input_ids': [0] * 24} if own.exists() else json.loads((zoo / family / 'golden.json').read_text())
     cls = getattr(transformers, config['architectures'][0])
     config['dtype'] = 'float32'
-    cfg = transformers.AutoConfig.for_model(**copy.deepcopy(config))
+    cfg = transformers.AutoConfig.for_model(**numbers(copy.deepcopy(config)))
     cfg._attn_implementation = 'eager'
     torch.manual_seed(0)
     model = cls(cfg).float().eval()

@@ -1,6 +1,8 @@
 package cpu
 
 import (
+	"math"
+
 	"github.com/inferflow/inferflow/internal/device/ref"
 	"github.com/inferflow/inferflow/internal/graph"
 	"github.com/inferflow/inferflow/internal/kernel/vec"
@@ -108,5 +110,15 @@ func (n *norm) part(dst, x []float32, at int) {
 		}
 		return
 	}
-	vec.LayerNorm(dst, x, w, b, n.eps)
+	if n.kind == graph.Layer {
+		vec.LayerNorm(dst, x, w, b, n.eps)
+		return
+	}
+	vec.Scale(dst, x, float32(1/math.Sqrt(float64(vec.SumSquares(x)+n.eps))))
+	for i := range w {
+		dst[i] *= n.offset + w[i]
+	}
+	if b != nil {
+		vec.Add(dst, dst, b)
+	}
 }

@@ -115,12 +115,15 @@ func (e *elementwise) load(s *Stage, op *operation, dst []float32, row, at int) 
 	if s.p.Buffers[op.Buf].Const {
 		row = 0
 	}
-	x = x[row*width : (row+1)*width]
-	if op.Div == 1 && op.Mod >= e.step.Width {
-		copy(dst, x[at:])
-		return
-	}
-	for k := range dst {
-		dst[k] = x[(at+k)/op.Div%op.Mod]
+	x = x[row*width+op.At : row*width+op.At+op.Mod]
+	for len(dst) > 0 {
+		n := 0
+		if o := at / op.Div; op.Div == 1 {
+			n = copy(dst, x[o%op.Mod:])
+		} else {
+			n = min(len(dst), (o+1)*op.Div-at)
+			fill(dst[:n], x[o%op.Mod])
+		}
+		dst, at = dst[n:], at+n
 	}
 }

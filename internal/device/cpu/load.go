@@ -30,6 +30,8 @@ type loader struct {
 	qkv      int
 	headK    int // inputs of a matrix a head at most
 	moe      moeSize
+	// values of one head of the largest recurrence
+	recurrence int
 }
 
 // job packs one matrix: n rows of a resolved weight from row first on.
@@ -91,6 +93,10 @@ func (l *loader) lower(st *program.Step) (executor, error) {
 		return l.pool(x)
 	case *program.Elementwise:
 		return l.elementwise(x)
+	case *program.Conv1D:
+		return l.conv(x)
+	case *program.Recurrent:
+		return l.recurrent(x)
 	case *program.OpStep:
 		return &opExec{step: x, node: l.s.p.Graph.Nodes[x.Node]}, nil
 	}
@@ -306,6 +312,7 @@ func (l *loader) workers() {
 		w.acts[gemm.Float], w.acts[gemm.Int8] = gemm.NewActs(privateRows, l.maxK), gemm.NewActs(privateRows, l.maxK)
 		w.tile = make([]float32, 2*max(s.o.Limits.Capacity()*tileCols, fewRows*maxPanels*16))
 		w.regs = make([]float32, max(maxRegs*tileFloats, l.maxK)) // also a whole row, of experts that return their input
+		w.rec = make([]float32, l.recurrence)
 		w.att = newAttention(s)
 		if l.headK > 0 {
 			w.heads[gemm.Float], w.heads[gemm.Int8] = gemm.NewActs(headRows, l.headK), gemm.NewActs(headRows, l.headK)

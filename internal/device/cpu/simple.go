@@ -120,8 +120,14 @@ func (e *normExec) run(s *Stage, w *worker) { s.byRows(w, s.rowsOf(e.step.Out), 
 func (e *normExec) row(s *Stage, w *worker, r int) {
 	x, n := s.buf(e.step.In)
 	out, _ := s.buf(e.step.Out)
-	y := w.norm[:n]
-	e.n.row(y, x[r*n:(r+1)*n])
+	y, x := w.norm[:n], x[r*n:(r+1)*n]
+	part := e.step.Part
+	if part == 0 {
+		part = n
+	}
+	for at := 0; at < n; at += part {
+		e.n.part(y[at:at+part], x[at:at+part], at)
+	}
 	if e.scale != 1 {
 		vec.Scale(y, y, e.scale)
 	}
@@ -164,10 +170,11 @@ func (e *rowsExec) row(s *Stage, w *worker, r int) {
 type opExec struct {
 	step *program.OpStep
 	node *graph.Node
+	done bool // a constant was computed
 }
 
 func (e *opExec) run(s *Stage, w *worker) {
-	if w.id != 0 {
+	if w.id != 0 || e.done {
 		return
 	}
 	in := make([]*ref.Value, len(e.step.In))
@@ -187,6 +194,7 @@ func (e *opExec) run(s *Stage, w *worker) {
 	}
 	out, _ := s.buf(e.step.Out)
 	copy(out, v.Data)
+	e.done = s.p.Buffers[e.step.Out].Const
 	if v.Idx != nil {
 		s.routes[e.step.Out] = v.Idx
 	}

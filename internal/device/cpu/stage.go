@@ -84,6 +84,7 @@ type worker struct {
 	norm  []float32
 	tile  []float32
 	att   *attention
+	rec   []float32 // one head of a recurrence
 	regs  []float32 // registers of elementwise chains
 	next  int       // next counter of this run
 }

@@ -24,6 +24,8 @@ type states struct {
 	pos   [][2]int32 // by slot: where each version stands, −1: nowhere
 	now   []uint8    // by slot: the version that was written last
 	write []uint8    // by slot: the version that this run writes
+	zeros []float32  // what stands before the first position, for the widest convolution
+	seq   []int32    // by row: the index of its sequence
 	seen  []bool     // by slot: a sequence of this batch has it
 }
 
@@ -101,7 +103,7 @@ func (st *states) has(slot int32) bool { return slot >= 0 && int(slot) < len(st.
 // check refuses sequences without a slot of their own, or that do not go on
 // where their state stands.
 func (st *states) check(b *batch.Batch) error {
-	if st.size == 0 {
+	if st.size == 0 || b.Encode {
 		return nil
 	}
 	clear(st.seen)
@@ -122,7 +124,13 @@ func (st *states) check(b *batch.Batch) error {
 
 // begin chooses the version that each sequence writes.
 func (st *states) begin(b *batch.Batch) {
-	if st.size == 0 {
+	st.seq = st.seq[:0]
+	for i := range b.Seqs {
+		for range b.Seqs[i].N {
+			st.seq = append(st.seq, int32(i))
+		}
+	}
+	if st.size == 0 || b.Encode {
 		return
 	}
 	for i := range b.Seqs {
@@ -141,7 +149,7 @@ func (st *states) begin(b *batch.Batch) {
 
 // end makes the written versions the current ones.
 func (st *states) end(b *batch.Batch) {
-	if st.size == 0 {
+	if st.size == 0 || b.Encode {
 		return
 	}
 	for i := range b.Seqs {
@@ -210,6 +218,10 @@ func cacheOf(p *program.Program, st *program.Step) (int, bool) {
 		return x.Attr.Cache, true
 	case *program.Put:
 		return x.Cache, true
+	case *program.Conv1D:
+		return x.Attr.Cache, true
+	case *program.Recurrent:
+		return x.Cache(), true
 	case *program.OpStep:
 		return graph.CacheOf(p.Graph.Nodes[x.Node])
 	}

@@ -73,8 +73,8 @@ var normCases = []testCase{
 	normCase("layer, offset", program.KindNorm, func(n *net) graph.NormAttr {
 		return graph.NormAttr{Kind: graph.Layer, Eps: 1e-5, W: n.vector(0, width), B: n.vector(0, width), Offset: 1}
 	}),
-	normCase("l2", program.KindOp, func(n *net) graph.NormAttr { return graph.NormAttr{Kind: graph.L2, Eps: 1e-6, W: n.vector(1, width)} }),
-	normCase("groups", program.KindOp, func(n *net) graph.NormAttr {
+	normCase("l2", program.KindNorm, func(n *net) graph.NormAttr { return graph.NormAttr{Kind: graph.L2, Eps: 1e-6, W: n.vector(1, width)} }),
+	normCase("groups", program.KindNorm, func(n *net) graph.NormAttr {
 		return graph.NormAttr{Kind: graph.RMS, Eps: 1e-6, W: n.vector(1, width), Groups: 4}
 	}),
 	{name: "norm/heads", has: []program.Kind{program.KindHeads}, build: func(n *net) *graph.Node {

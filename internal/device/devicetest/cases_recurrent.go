@@ -2,14 +2,20 @@ package devicetest
 
 import (
 	"math"
+	"strings"
 
 	"github.com/inferflow/inferflow/internal/graph"
+	"github.com/inferflow/inferflow/internal/program"
 )
 
 // Recurrent layers stand between others, so that programs can be cut before
 // and after them.
 func recurrentCase(name string, mix func(n *net, h *graph.Node) *graph.Node) testCase {
-	return testCase{name: "recurrent/" + name, tol: 2e-5, build: func(n *net) *graph.Node {
+	has := []program.Kind{program.KindConv1D}
+	if !strings.HasPrefix(name, "conv") {
+		has = append(has, program.KindRecurrent)
+	}
+	return testCase{name: "recurrent/" + name, tol: 2e-5, has: has, build: func(n *net) *graph.Node {
 		x := n.embed()
 		n.Layer = 0
 		x = n.add(x, n.linear(n.flat(mix(n, n.rms(x))), width))
