@@ -64,7 +64,10 @@ func (l *loader) load() error {
 	if err := l.ropes(); err != nil {
 		return err
 	}
-	return l.allocate()
+	if err := l.allocate(); err != nil {
+		return err
+	}
+	return s.constants()
 }
 
 func (l *loader) lower(st *program.Step) (executor, error) {

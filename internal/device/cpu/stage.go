@@ -184,7 +184,7 @@ func (s *Stage) work(id int) {
 	s.angles(w)
 	s.team.Barrier(id)
 	for i, e := range s.exec {
-		if !s.p.Steps[i].Runs(s.b.Encode) {
+		if e == nil || !s.p.Steps[i].Runs(s.b.Encode) {
 			continue
 		}
 		var t0 time.Time

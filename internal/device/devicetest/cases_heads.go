@@ -58,6 +58,28 @@ var headsCases = []testCase{
 	}),
 }
 
+// streamCases mix four streams of a value by weights that the value gives, as
+// hyper-connections do: chains that read cuts.
+var streamCases = []testCase{
+	{name: "chain/streams", has: []program.Kind{program.KindElementwise}, build: func(n *net) *graph.Node {
+		n.Layer = 0
+		x := n.attend(n.embed(), heads{q: 2, kv: 1, dim: 16}, graph.AttentionAttr{}, nil)
+		streams, w := n.reshape(n.linear(n.rms(x), 4*width), 4, width), n.biased(n.rms(x), 9)
+		var sum *graph.Node
+		for i := range 4 {
+			s := n.binary("mul", n.reshape(n.must(n.Slice(streams, 0, i, i+1, 1)), width), n.cut(w, 2*i, 2*i+1))
+			if sum == nil {
+				sum = s
+			} else {
+				sum = n.add(sum, s)
+			}
+		}
+		post := n.reshape(n.unary("sigmoid", n.cut(w, 5, 9)), 4, 1)
+		streams = n.add(streams, n.binary("mul", post, n.linear(sum, width)))
+		return n.head(n.reshape(streams, 4*width))
+	}},
+}
+
 // latent is a block of latent attention: queries [heads, 12 + 8] over one key
 // of 16 + 8, whose first 16 components are the values.
 func (n *net) latent(x *graph.Node, table, q int, attr graph.AttentionAttr, allowed ...*graph.Node) *graph.Node {
