@@ -207,31 +207,6 @@ func BenchmarkTrace(b *testing.B) {
 	}
 }
 
-// TestPaper traces the strange families that the language was tried on before
-// it was settled (docs/decisions/spec-language.md).
-func TestPaper(t *testing.T) {
-	paths, err := filepath.Glob("testdata/paper/*.star")
-	if err != nil || len(paths) == 0 {
-		t.Fatal("no specifications")
-	}
-	for _, p := range paths {
-		name := strings.TrimSuffix(filepath.Base(p), ".star")
-		t.Run(name, func(t *testing.T) {
-			src, err := os.ReadFile(p)
-			if err != nil {
-				t.Fatal(err)
-			}
-			f := loadFrom(t, filepath.Join("testdata", "paper", name+".hf.json"))
-			tr, err := trace(name+".star", string(src), f, Options{})
-			if err != nil {
-				t.Fatal(err)
-			}
-			tr.SpecName = name
-			compare(t, filepath.Join("testdata", "paper", name+".txt"), report(tr))
-		})
-	}
-}
-
 // TestConcurrent traces in several goroutines, which share the standard library.
 func TestConcurrent(t *testing.T) {
 	f := loadShapes(t, "llama.gguf")
