@@ -183,5 +183,5 @@ func (t *addedToken) counts(pos int, marks parsed) bool {
 func insideWord(text string, start, end int) bool {
 	before, w := utf8.DecodeLastRuneInString(text[:start])
 	after, v := utf8.DecodeRuneInString(text[end:])
-	return w > 0 && pattern.IsRustWord(before) || v > 0 && pattern.IsRustWord(after)
+	return w > 0 && isWord(before) || v > 0 && isWord(after)
 }

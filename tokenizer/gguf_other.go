@@ -109,7 +109,7 @@ func (r *ggufReader) wordPiece(t *Tokenizer, v *vocabulary) error {
 func cleanWords() preTokenizer {
 	return preTokenizers{
 		&splitter{find: runeFinder(pattern.IsSpace), behavior: behaveRemoved},
-		&splitter{find: runeFinder(pattern.IsPunct), behavior: behaveIsolated},
+		&splitter{find: runeFinder(isPunct), behavior: behaveIsolated},
 	}
 }
 

@@ -2,8 +2,6 @@ package tokenizer
 
 import (
 	"fmt"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/inferflow/inferflow/tokenizer/pattern"
 )
@@ -18,7 +16,7 @@ func findWords(text string, yield func(start, end int)) {
 	for i, r := range text {
 		is := 2
 		switch {
-		case pattern.IsRustWord(r):
+		case isWord(r):
 			is = 1
 		case pattern.IsSpace(r):
 			is = 0
@@ -115,10 +113,10 @@ func (s *stepJSON) preTokenizer() (preTokenizer, error) {
 		if s.Individual {
 			b = behaveIsolated
 		}
-		return &splitter{find: runeFinder(pattern.IsNumber), behavior: b}, nil
+		return &splitter{find: runeFinder(isNumber), behavior: b}, nil
 	case "Punctuation":
 		b, err := s.behavior("Isolated")
-		return &splitter{find: runeFinder(pattern.IsPunct), behavior: b}, err
+		return &splitter{find: runeFinder(isPunct), behavior: b}, err
 	case "WhitespaceSplit":
 		return &splitter{find: runeFinder(pattern.IsSpace), behavior: behaveRemoved}, nil
 	case "Whitespace":
@@ -213,39 +211,27 @@ func (p fixedSplit) split(text string, _ bool, yield func(string)) {
 	yield(text[start:])
 }
 
-// scriptSplit cuts where the script changes; kana count as Han, and spaces belong to any.
+// scriptSplit cuts where the script changes; kana count as Han, and what has no script, spaces among it, goes with what stands before it. Such a
+// character at the beginning is lost, as in the reference.
 type scriptSplit struct{}
 
 func (scriptSplit) split(text string, _ bool, yield func(string)) {
-	start := 0
-	var last *unicode.RangeTable
-	begun := false
-	for i := 0; i < len(text); {
-		r, w := utf8.DecodeRuneInString(text[i:])
-		if r != ' ' {
-			script := scriptOf(r)
-			if begun && script != last && i > start {
+	start := -1
+	last := ""
+	for i, r := range text {
+		script := scriptOf(r)
+		if script == "" {
+			continue
+		}
+		if script != last {
+			if start >= 0 {
 				yield(text[start:i])
-				start = i
 			}
-			last, begun = script, true
+			start = i
 		}
-		i += w
+		last = script
 	}
-	yield(text[start:])
-}
-
-func scriptOf(r rune) *unicode.RangeTable {
-	if r == 0x30fc || unicode.In(r, unicode.Hiragana, unicode.Katakana) {
-		return unicode.Han
+	if start >= 0 {
+		yield(text[start:])
 	}
-	if unicode.Is(unicode.Common, r) {
-		return unicode.Common
-	}
-	for _, table := range unicode.Scripts {
-		if unicode.Is(table, r) {
-			return table
-		}
-	}
-	return nil
 }

@@ -3,7 +3,6 @@ package tokenizer
 import (
 	"math"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"golang.org/x/text/unicode/norm"
@@ -33,7 +32,7 @@ func (n formNormalizer) normalize(text string) string {
 	if isASCII(text) || n.form.IsNormalString(text) {
 		return text
 	}
-	return n.form.String(text)
+	return normalForm(n.form, text)
 }
 
 func isASCII(s string) bool {
@@ -54,7 +53,7 @@ func lowercase(text string) string {
 	if strings.Contains(text, "İ") {
 		text = strings.ReplaceAll(text, "İ", "i̇")
 	}
-	return strings.Map(unicode.ToLower, text)
+	return strings.Map(toLower, text)
 }
 
 // stripNormalizer trims white space.
@@ -75,7 +74,7 @@ type stripAccentsNormalizer struct{}
 
 func (stripAccentsNormalizer) normalize(text string) string {
 	return strings.Map(func(r rune) rune {
-		if pattern.IsMark(r) {
+		if pattern.IsMark(r) != otherMarks.has(r) {
 			return -1
 		}
 		return r
@@ -133,7 +132,7 @@ func (n cleanNormalizer) normalize(text string) string {
 			switch {
 			case r == '\t' || r == '\n' || r == '\r':
 				return ' '
-			case r == utf8.RuneError || pattern.IsOther(r):
+			case r == utf8.RuneError || pattern.IsOther(r) && !laterFormats.has(r):
 				return -1
 			case pattern.IsSpace(r):
 				return ' '
@@ -146,11 +145,11 @@ func (n cleanNormalizer) normalize(text string) string {
 	}
 	if n.accents {
 		text = strings.Map(func(r rune) rune {
-			if pattern.IsNonspacingMark(r) {
+			if pattern.IsNonspacingMark(r) != otherNonspacing.has(r) {
 				return -1
 			}
 			return r
-		}, norm.NFD.String(text))
+		}, normalForm(norm.NFD, text))
 	}
 	if n.lower {
 		text = lowercase(text)
