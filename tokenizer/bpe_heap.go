@@ -174,22 +174,39 @@ func (m *bpe) collectTexts(word string, symbols []symbol, sc *scratch, out []int
 	unknown := false
 	for i := int32(0); i >= 0; i = symbols[i].next {
 		s := symbols[i]
-		text := word[s.start:s.end]
-		switch {
-		case s.id >= 0:
-			out = m.appendApart(text, s.id, sc, out)
-			unknown = false
-		case m.fallback && m.hasBytes(text):
-			for _, b := range []byte(text) {
-				out = append(out, m.bytes[b])
-			}
-			unknown = false
-		case m.unk >= 0 && !(m.fuseUnk && unknown):
-			out = append(out, m.unk)
-			unknown = true
-		}
+		out, unknown = m.appendSymbol(word[s.start:s.end], s.id, unknown, sc, out)
 	}
 	return out
+}
+
+// appendSymbol appends the id of a symbol, or what stands for it. A piece that is not to be used falls apart into the two that it was last seen to be
+// merged from, which are shorter, so it ends; one that was never merged is unknown.
+func (m *bpe) appendSymbol(text string, id int32, unknown bool, sc *scratch, out []int32) ([]int32, bool) {
+	if id >= 0 && m.unused != nil && m.unused[id] {
+		if left, ok := sc.parts[text]; ok {
+			for _, part := range []string{text[:left], text[left:]} {
+				id, ok := m.lookup[part]
+				if !ok {
+					id = -1
+				}
+				out, unknown = m.appendSymbol(part, id, unknown, sc, out)
+			}
+			return out, unknown
+		}
+		id = -1
+	}
+	switch {
+	case id >= 0:
+		return append(out, id), false
+	case m.fallback && m.hasBytes(text):
+		for _, b := range []byte(text) {
+			out = append(out, m.bytes[b])
+		}
+		return out, false
+	case m.unk >= 0 && !(m.fuseUnk && unknown):
+		return append(out, m.unk), true
+	}
+	return out, unknown
 }
 
 // width is the size of the symbol that text begins with, and whether it never merges.
@@ -212,23 +229,4 @@ func (sc *scratch) apart(piece string, left int32) {
 		sc.parts = map[string]int32{}
 	}
 	sc.parts[piece] = left
-}
-
-// appendApart appends id, or the ids of the parts of a piece that is not to be used. A piece has fewer parts than bytes, so it ends.
-func (m *bpe) appendApart(text string, id int32, sc *scratch, out []int32) []int32 {
-	if m.unused == nil || !m.unused[id] {
-		return append(out, id)
-	}
-	left, ok := sc.parts[text]
-	if !ok {
-		return append(out, id)
-	}
-	for _, part := range []string{text[:left], text[left:]} {
-		if id, ok := m.lookup[part]; ok {
-			out = m.appendApart(part, id, sc, out)
-		} else if m.unk >= 0 {
-			out = append(out, m.unk)
-		}
-	}
-	return out
 }

@@ -283,15 +283,12 @@ func (f *folder) pieceSteps(t *Tokenizer, p *pieceFile) error {
 		t.pre = preTokenizers{&metaspace{mark: n.mark(), prefix: prefixFirst}}
 	}
 	t.norm = append(list, n)
-	lead := stageSpec{kind: stageLead, from: n.mark()}
+	lead := stageSpec{kind: stageLead, from: spaceMark}
 	if p.prefix {
 		lead.start = 1
 	}
 	if p.merge {
 		lead.start = math.MaxInt
-	}
-	if p.suffix {
-		lead.start, lead.stop = 0, 1
 	}
 	t.stages = []stageSpec{{kind: stageExact, from: p.texts[p.unknown()], to: p.unkText}}
 	if lead.start > 0 {
@@ -300,9 +297,6 @@ func (f *folder) pieceSteps(t *Tokenizer, p *pieceFile) error {
 	t.stages = append(t.stages, stageSpec{kind: stageReplace, from: spaceMark, to: " "})
 	if p.fallback {
 		t.stages = append(t.stages, stageSpec{kind: stageByteFallback})
-	}
-	if lead.stop > 0 {
-		t.stages = append(t.stages, stageSpec{kind: stageStripAll, from: " ", stop: 1})
 	}
 	return checkNormalizer(t.norm)
 }

@@ -27,8 +27,7 @@ func (p *pieceFile) newModel() (model, error) {
 	case pieceBPE:
 		return p.bpe(lookup, fallback), nil
 	}
-	return &wholePieces{lookup: lookup, user: p.userTrie(), unk: p.unknown(), words: p.model == pieceWord, suffix: p.suffix, bytes: fallback,
-		fallback: p.fallback}, nil
+	return &wholePieces{lookup: lookup, user: p.userTrie(), unk: p.unknown(), words: p.model == pieceWord, bytes: fallback, fallback: p.fallback}, nil
 }
 
 // userTrie holds the user-defined pieces, nil if there are none.
@@ -62,14 +61,14 @@ func (p *pieceFile) bpe(lookup map[string]int32, fallback [256]int32) model {
 
 func (p *pieceFile) unigram(fallback [256]int32) model {
 	m := &unigram{pieces: newTrie(len(p.texts)), lookup: map[string]int32{}, scores: make([]float64, len(p.texts)), unk: p.unknown(), bytes: fallback,
-		fallback: p.fallback, single: true, top: math.Inf(-1)}
+		fallback: p.fallback, single: true}
 	lowest := math.Inf(1)
 	for i, kind := range p.types {
 		score := float64(p.scores[i])
 		m.scores[i] = score
 		switch kind {
 		case pieceNormal:
-			lowest, m.top = math.Min(lowest, score), math.Max(m.top, score)
+			lowest = math.Min(lowest, score)
 		case pieceUser:
 			if m.user == nil {
 				m.user = make([]bool, len(p.texts))
@@ -81,7 +80,7 @@ func (p *pieceFile) unigram(fallback [256]int32) model {
 		}
 	}
 	if math.IsInf(lowest, 0) {
-		lowest, m.top = 0, 0
+		lowest = 0
 	}
 	m.unkScore = float64(float32(lowest) - unkPenalty)
 	return m
@@ -93,7 +92,6 @@ type wholePieces struct {
 	user     *trie // nil: none
 	unk      int32
 	words    bool
-	suffix   bool // the space mark ends a word
 	bytes    [256]int32
 	fallback bool
 }
@@ -134,11 +132,7 @@ func (m *wholePieces) size(text string, sc *scratch) int {
 	}
 	for i := 0; i < len(text); {
 		_, w := utf8.DecodeRuneInString(text[i:])
-		mark := text[i:i+w] == spaceMark
-		if mark && m.suffix {
-			return i + w
-		}
-		if mark && i > 0 {
+		if i > 0 && text[i:i+w] == spaceMark {
 			return i
 		}
 		i += w

@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"math"
 	"unicode/utf8"
 )
 
@@ -14,9 +15,8 @@ type unigram struct {
 	bytes    [256]int32
 	fallback bool
 
-	single bool    // scores add up in single precision, as in SentencePiece; tokenizers adds in double
-	user   []bool  // by id: pieces that are always taken (SentencePiece's user-defined ones); nil: none
-	top    float64 // the highest score, for their bonus
+	single bool   // scores add up in single precision, as in SentencePiece; tokenizers adds in double
+	user   []bool // by id: pieces that are always taken (SentencePiece's user-defined ones); nil: none
 }
 
 // unkPenalty is how far below the least likely piece an unknown character stands, as in SentencePiece.
@@ -36,16 +36,33 @@ func (m *unigram) encode(word string, sc *scratch, out []int32) []int32 {
 	}
 	sc.lattice = best
 	best[0].start = 0
+	frontier := 0
 	for i := 0; i < len(word); {
+		if m.single && math.Abs(best[i].score) > scoreReset {
+			m.reset(best[i : frontier+1])
+		}
 		_, w := utf8.DecodeRuneInString(word[i:])
-		m.extend(word, i, w, sc.strict, best)
+		frontier = max(frontier, m.extend(word, i, w, sc.strict, best))
 		i += w
 	}
 	return m.trace(word, best, out)
 }
 
-// extend offers every piece that begins at i, and the unknown character of w bytes if no piece is just that.
-func (m *unigram) extend(word string, i, w int, strict bool, best []lattice) {
+// scoreReset is where SentencePiece counts anew, lest single precision run out over a long text.
+const scoreReset = 100000
+
+// reset takes the score of the first way from all, which are those that go on from there.
+func (m *unigram) reset(best []lattice) {
+	offset := best[0].score
+	for i := range best {
+		if i == 0 || best[i].start >= 0 {
+			best[i].score = m.round(best[i].score - offset)
+		}
+	}
+}
+
+// extend offers every piece that begins at i, and the unknown character of w bytes if no piece is just that. It returns the last place that it reached.
+func (m *unigram) extend(word string, i, w int, strict bool, best []lattice) (frontier int) {
 	base := best[i].score
 	whole := false
 	node := uint32(0)
@@ -63,16 +80,21 @@ func (m *unigram) extend(word string, i, w int, strict bool, best []lattice) {
 			if strict {
 				continue
 			}
-			score = float64(float32(end-i)*float32(m.top)) - 0.1
+			score = float64(float32(0.1 * float64(end-i-1)))
 		}
 		whole = whole || end == i+w
-		if s := base + score; best[end].start < 0 || s > best[end].score {
-			best[end] = lattice{score: m.round(s), start: int32(i), id: id}
+		frontier = end
+		if s := m.round(base + score); best[end].start < 0 || s > best[end].score {
+			best[end] = lattice{score: s, start: int32(i), id: id}
 		}
 	}
 	if s := m.round(base + m.unkScore); !whole && (best[i+w].start < 0 || s > best[i+w].score) {
 		best[i+w] = lattice{score: s, start: int32(i), id: -1}
 	}
+	if !whole {
+		frontier = max(frontier, i+w)
+	}
+	return frontier
 }
 
 func (m *unigram) round(score float64) float64 {
