@@ -57,9 +57,8 @@ func (f *folder) layout(p *pieceFile) (*pieceLayout, error) {
 			return nil, err
 		}
 	}
-	if len(f.class.Layout) == 0 {
+	if len(f.class.Layout) == 0 && !f.class.ByText {
 		l.rest(p, 0)
-		return l, nil
 	}
 	for _, x := range f.class.Layout {
 		switch x := x.(type) {
@@ -290,7 +289,9 @@ func (f *folder) pieceSteps(t *Tokenizer, p *pieceFile) error {
 	if p.merge {
 		lead.start = math.MaxInt
 	}
-	t.stages = []stageSpec{{kind: stageExact, from: p.texts[p.unknown()], to: p.unkText}}
+	if f.name == "" { // by itself the file says what the unknown looks like; its readers in transformers write the token
+		t.stages = append(t.stages, stageSpec{kind: stageExact, from: p.texts[p.unknown()], to: p.unkText})
+	}
 	if lead.start > 0 {
 		t.stages = append(t.stages, lead)
 	}
