@@ -11,7 +11,7 @@ import (
 	"github.com/inferflow/inferflow/tokenizer/pattern"
 )
 
-// The reference's tables of Unicode are of several ages: normal forms and marks are those of Unicode 9, categories in its BERT normalizer those of
+// The reference's tables of Unicode are of several ages: normal forms and marks are those of Unicode 9, categories in its cleaning of text those of
 // Unicode 8, lower case that of Unicode 17. The lists here are what this program's tables (Unicode 15) say otherwise; TestUnicodeAges compares them.
 
 // runeRanges are pairs of first and last, ascending.
