@@ -42,6 +42,7 @@ type variant struct {
 	name    string
 	o       model.Options
 	company int // further requests at the same time
+	states  int // slots of recurrent states, where the model keeps some; 0: enough
 }
 
 var variants = []variant{
@@ -53,6 +54,7 @@ var variants = []variant{
 	{name: "chunks of 7", o: model.Options{Threads: 2, Rows: 7}},
 	{name: "chunks of 7 in company", o: model.Options{Threads: 2, Rows: 7}, company: 4},
 	{name: "two stages", o: model.Options{Threads: 2, Cut: []int{1}}},
+	{name: "three states", o: model.Options{Threads: 2}, company: 5, states: 3},
 	{name: "two stages in company", o: model.Options{Threads: 1, Cut: []int{1}, Rows: 33}, company: 15},
 }
 
@@ -78,12 +80,21 @@ func TestAnswerIsInvariantZoo(t *testing.T) {
 	}
 }
 
+// TestAnswerIsInvariantRecurrent holds it on the families that keep a state of
+// the sequence, also where there are fewer slots for states than requests.
+func TestAnswerIsInvariantRecurrent(t *testing.T) {
+	dir := zoo(t)
+	for _, family := range recurrent {
+		t.Run(family, func(t *testing.T) { testInvariant(t, dir+"/"+family) })
+	}
+}
+
 func testInvariant(t *testing.T, path string) {
 	var want []string
 	var rows map[[2]int][]float32
 	for _, v := range variants {
 		m := load(t, path, v.o)
-		got := answers(t, m, v.company)
+		got := answers(t, m, v.company, v.states)
 		if want == nil {
 			want = got
 		}
@@ -144,9 +155,12 @@ func tokens(seed, n, vocab int) []int32 {
 
 // answers runs each request, with others that come and go, and renders what it
 // got to the last bit.
-func answers(t *testing.T, m *model.Model, company int) []string {
+func answers(t *testing.T, m *model.Model, company, states int) []string {
 	t.Helper()
-	e := engine.New(m, engine.Options{Limits: sched.Limits{Rows: m.Limits.Rows, Seqs: m.Limits.Seqs, Tokens: m.Limits.Tokens, States: m.Limits.States}, Blocks: m.Limits.Blocks})
+	if states = min(states, m.Limits.States); states == 0 {
+		states = m.Limits.States
+	}
+	e := engine.New(m, engine.Options{Limits: sched.Limits{Rows: m.Limits.Rows, Seqs: m.Limits.Seqs, Tokens: m.Limits.Tokens, States: states}, Blocks: m.Limits.Blocks})
 	defer e.Close()
 	var out []string
 	for i, r := range requests(m) {
@@ -197,6 +211,8 @@ type seats struct {
 	pool *kv.Pool
 	seqs map[int]*kv.Sequence
 	text func(seq int) []int32
+
+	copies []batch.StateCopy // of forks, for the next batch; the slot of a sequence is its number
 }
 
 const (
@@ -205,14 +221,15 @@ const (
 )
 
 func newSeats(m *model.Model) *seats {
-	return &seats{kv.NewPool(m.Limits.Blocks), map[int]*kv.Sequence{}, func(seq int) []int32 { return tokens(seq, length, m.Vocab()) }}
+	return &seats{pool: kv.NewPool(m.Limits.Blocks), seqs: map[int]*kv.Sequence{}, text: func(seq int) []int32 { return tokens(seq, length, m.Vocab()) }}
 }
 
 // run appends n tokens to each named sequence in one batch, in chunks that the
 // model takes, and adds all their rows to got.
 func (s *seats) run(t *testing.T, m *model.Model, got map[[2]int][]float32, parts ...[2]int) {
 	t.Helper()
-	b := &batch.Batch{}
+	b := &batch.Batch{Copies: s.copies}
+	s.copies = nil
 	for _, p := range parts {
 		if s.seqs[p[0]] == nil {
 			s.seqs[p[0]] = s.pool.NewSequence()
@@ -226,7 +243,7 @@ func (s *seats) run(t *testing.T, m *model.Model, got map[[2]int][]float32, part
 			b.Out = append(b.Out, int32(b.Rows()))
 			b.Tokens, b.Pos = append(b.Tokens, id), append(b.Pos, int32(start+i))
 		}
-		b.Seqs = append(b.Seqs, batch.Seq{ID: int32(p[0]), Row: int32(row), N: int32(p[1]), Start: int32(start), Length: length, Spans: q.Spans()})
+		b.Seqs = append(b.Seqs, batch.Seq{ID: int32(p[0]), Row: int32(row), N: int32(p[1]), Start: int32(start), State: int32(p[0]), Length: length, Spans: q.Spans()})
 	}
 	if err := m.Forward(b); err != nil {
 		t.Fatal(err)
@@ -315,6 +332,7 @@ func checkFork(t *testing.T, m *model.Model, name string, want map[[2]int][]floa
 	own := s.text
 	for q := 1; q < people; q++ {
 		s.seqs[q] = s.seqs[0].Fork()
+		s.copies = append(s.copies, batch.StateCopy{From: 0, To: int32(q)})
 	}
 	s.text = func(seq int) []int32 { return slices.Concat(own(0)[:at], own(seq)[at:]) }
 	for range 3 {

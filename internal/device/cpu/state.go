@@ -51,6 +51,7 @@ func (s *Stage) layOutStates(used func(int) bool) error {
 			st.size += (c.Size + stateAlign - 1) &^ (stateAlign - 1)
 		}
 	}
+	st.seq = make([]int32, 0, s.o.Limits.Capacity())
 	if st.size == 0 {
 		return nil
 	}

@@ -218,8 +218,12 @@ func (d Device) testDiagnose(t *testing.T) {
 // SameBits runs the usual steps on two devices that promise the same bits,
 // such as one with another number of threads.
 func SameBits(t *testing.T, a, b Device) {
-	for _, typ := range Types {
-		n := decoder2(t, typ)
+	for i := range len(Types) + 1 {
+		n, typ := hybrid(t), quant.F32
+		if i < len(Types) {
+			typ = Types[i]
+			n = decoder2(t, typ)
+		}
 		x, y := a.open(t, n, compile.Options{}), b.open(t, n, compile.Options{})
 		s, r := newTable(), newTable()
 		for i, parts := range mixed {
