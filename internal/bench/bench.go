@@ -242,9 +242,17 @@ func (r *runner) deepen(ctx context.Context, t Test) error {
 }
 
 // decode lets each sequence decode t.N tokens greedily from its depth on. What
-// it writes lies beyond the depth, so the next run overwrites it.
+// it writes lies beyond the depth, so the next run overwrites it; recurrent
+// states are computed again from the beginning, outside the time.
 func (r *runner) decode(ctx context.Context, t Test) (time.Duration, error) {
 	p := r.pool
+	for i := 0; i < t.Sequences && p.states && t.Depth > 0; i++ {
+		q := p.sequence(i)
+		q.filled = 0
+		if err := p.fill(ctx, r.f, q, t.Depth, r.rows, false); err != nil {
+			return 0, err
+		}
+	}
 	p.start(t)
 	start := time.Now()
 	for step := range t.N {

@@ -72,6 +72,7 @@ func Measure(ctx context.Context, m *model.Model, c Config) (*Report, error) {
 	r.WeightBytes = m.WeightBytes()
 	run := &runner{f: m, c: &c, rows: m.Limits.Rows, pool: newPool(vocabulary(m)),
 		reads: readsOf(m.Program, m, keys.Size(), values.Size())}
+	run.pool.states = m.Limits.States > 0
 	r.Results, err = run.all(ctx, tests)
 	return r, err
 }

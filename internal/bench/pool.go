@@ -17,6 +17,7 @@ type pool struct {
 	b      batch.Batch
 	rng    *rand.Rand
 	vocab  int
+	states bool // the model keeps recurrent states, which cannot go back to where a sequence stood
 }
 
 // sequence is one request's tokens so far.
@@ -74,7 +75,7 @@ func (p *pool) fill(ctx context.Context, f Forwarder, q *sequence, n, rows int, 
 		if logits && q.filled+k == n {
 			b.Out = append(b.Out, int32(k-1))
 		}
-		b.Seqs = append(b.Seqs, batch.Seq{ID: q.id, N: int32(k), Start: int32(q.filled), Length: int32(n), Spans: p.cover(q, q.filled+k)})
+		b.Seqs = append(b.Seqs, batch.Seq{ID: q.id, N: int32(k), Start: int32(q.filled), State: q.id, Length: int32(n), Spans: p.cover(q, q.filled+k)})
 		if err := f.Forward(b); err != nil {
 			return err
 		}
@@ -97,7 +98,7 @@ func (p *pool) step(t Test, pos int) *batch.Batch {
 	for i := range t.Sequences {
 		q := p.seqs[i]
 		b.Tokens, b.Pos, b.Out = append(b.Tokens, q.next), append(b.Pos, int32(pos)), append(b.Out, int32(i))
-		b.Seqs = append(b.Seqs, batch.Seq{ID: q.id, Row: int32(i), N: 1, Start: int32(pos), Length: int32(max(1, t.Depth)), Spans: p.cover(q, pos+1)})
+		b.Seqs = append(b.Seqs, batch.Seq{ID: q.id, Row: int32(i), N: 1, Start: int32(pos), State: q.id, Length: int32(max(1, t.Depth)), Spans: p.cover(q, pos+1)})
 	}
 	return b
 }

@@ -35,6 +35,7 @@ func (e *Explanation) AddProfile(ctx context.Context, m *model.Model, prefill, d
 		return err
 	}
 	r := &runner{f: m, c: &Config{}, rows: m.Limits.Rows, pool: newPool(vocabulary(m))}
+	r.pool.states = m.Limits.States > 0
 	pre, dec := make([]float64, len(m.Program.Steps)), make([]float64, len(m.Program.Steps))
 	p := &ProfileInfo{Prefill: prefill, Decode: decode}
 	prompt, answer := Test{kindPrefill, prefill, 0, 1}, Test{kindDecode, decode, prefill, 1}

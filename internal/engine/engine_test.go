@@ -111,8 +111,9 @@ func TestCompany(t *testing.T) {
 		}
 		want = append(want, tokens)
 	}
-	for _, o := range []Options{{Limits: limits(512, 64, 128), Blocks: 400}, {Limits: limits(7, 3, 128), Blocks: 64}, {Limits: limits(32, 64, 128), Blocks: 9}} {
-		e := start(t, newFake(t), o)
+	for _, o := range []Options{{Limits: limits(512, 64, 128), Blocks: 400}, {Limits: limits(7, 3, 128), Blocks: 64}, {Limits: limits(32, 64, 128), Blocks: 9},
+		{Limits: withStates(3), Blocks: 400}, {Limits: withStates(64), Blocks: 9}} {
+		e := start(t, newFake(t).keeping(o.Limits.States), o)
 		var wg sync.WaitGroup
 		for i, r := range requests() {
 			s := submit(t, e, r)
@@ -133,6 +134,17 @@ func TestCompany(t *testing.T) {
 			t.Errorf("nothing was parked: %+v", st)
 		}
 	}
+}
+
+// withStates is a model with so many slots of recurrent states.
+func withStates(n int) sched.Limits { return sched.Limits{Rows: 32, Seqs: 64, Tokens: 128, States: n} }
+
+// keeping makes the model keep recurrent states where there are slots for them.
+func (m *fake) keeping(slots int) *fake {
+	if slots > 0 {
+		m.slots = map[int32][]int32{}
+	}
+	return m
 }
 
 // gated makes a model wait before each step until the test lets it go on.
@@ -386,10 +398,12 @@ func TestFailure(t *testing.T) {
 func TestContained(t *testing.T) {
 	p := sample.Defaults()
 	p.Temperature, p.LogitBias = 0, map[int32]float32{39: -100}
-	said := func(fail int32) [][]int32 {
-		m := gated(t)
+	said := func(fail int32, states int) [][]int32 {
+		m := gated(t).keeping(states)
 		m.fail = fail
-		e := start(t, m, Options{Limits: limits(64, 8, 128), Blocks: 60})
+		l := limits(64, 8, 128)
+		l.States = states
+		e := start(t, m, Options{Limits: l, Blocks: 60})
 		first := submit(t, e, Request{Prompt: []int32{1}, Params: p, Max: 9})
 		<-m.enter // the others queue while this step runs, and meet in the next
 		var streams []*Stream
@@ -415,9 +429,11 @@ func TestContained(t *testing.T) {
 		}
 		return out
 	}
-	want, got := said(0), said(39)
-	if want = slices.Delete(want, 5, 7); !reflect.DeepEqual(got, want) {
-		t.Errorf("with a guilty one: %v\nwithout: %v", got, want)
+	want := slices.Delete(said(0, 0), 5, 7)
+	for _, states := range []int{0, 16, 8} {
+		if got := said(39, states); !reflect.DeepEqual(got, want) {
+			t.Errorf("with a guilty one (%d states): %v\nwithout: %v", states, got, want)
+		}
 	}
 }
 
@@ -483,7 +499,13 @@ func TestSlowReader(t *testing.T) {
 
 // TestStorm submits, reads, cancels and closes from many goroutines.
 func TestStorm(t *testing.T) {
-	e := start(t, newFake(t), Options{Limits: limits(24, 6, 64), Blocks: 14, Queue: 1000})
+	for _, l := range []sched.Limits{limits(24, 6, 64), {Rows: 24, Seqs: 6, Tokens: 64, States: 4}} {
+		storm(t, l)
+	}
+}
+
+func storm(t *testing.T, l sched.Limits) {
+	e := start(t, newFake(t).keeping(l.States), Options{Limits: l, Blocks: 14, Queue: 1000})
 	var wg sync.WaitGroup
 	for i := range 120 {
 		wg.Go(func() {

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"hash/fnv"
 	"math"
+	"slices"
 	"sync"
 	"testing"
 
@@ -18,9 +19,10 @@ type fake struct {
 	vocab  int
 	cells  map[[2]int32]int32
 	logits [][]float32
-	nan    int32 // a row of this token has logits that are not finite; 0: none
-	fail   int32 // a batch with this token fails; 0: none
-	asked  int   // calls of Diagnose
+	nan    int32             // a row of this token has logits that are not finite; 0: none
+	fail   int32             // a batch with this token fails; 0: none
+	slots  map[int32][]int32 // by state slot: the tokens that went in; nil: the model keeps no states
+	asked  int               // calls of Diagnose
 
 	mu    sync.Mutex
 	gate  chan struct{} // nil: never wait; else each Forward takes one
@@ -48,6 +50,9 @@ func (m *fake) Forward(b *batch.Batch) error {
 	}
 	if gate != nil {
 		<-gate
+	}
+	if m.slots != nil {
+		m.states(b)
 	}
 	for _, tok := range b.Tokens {
 		if m.fail != 0 && tok == m.fail {
@@ -96,4 +101,27 @@ func (m *fake) row(q batch.Seq, pos, tok int32) []float32 {
 		row[5] = float32(math.NaN())
 	}
 	return row
+}
+
+// states does the copies of a batch, then holds each sequence's slot against
+// the cells. A batch that fails afterwards has changed them: it is run again in halves.
+func (m *fake) states(b *batch.Batch) {
+	for _, c := range b.Copies {
+		m.slots[c.To] = slices.Clone(m.slots[c.From])
+	}
+	seen := map[int32]bool{}
+	for _, q := range b.Seqs {
+		have := m.slots[q.State]
+		if q.State < 0 || seen[q.State] || int(q.Start) > len(have) {
+			m.t.Errorf("sequence %d at %d has slot %d, which holds %d tokens", q.ID, q.Start, q.State, len(have))
+			continue
+		}
+		seen[q.State] = true
+		for p := range q.Start {
+			if v := m.cells[[2]int32{blockOf(m.t, q, p), p % batch.BlockTokens}]; v != have[p] {
+				m.t.Errorf("sequence %d: slot %d holds token %d at %d, the blocks hold %d", q.ID, q.State, have[p], p, v)
+			}
+		}
+		m.slots[q.State] = append(slices.Clone(have[:q.Start]), b.Tokens[q.Row:q.Row+q.N]...)
+	}
 }
