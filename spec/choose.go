@@ -38,6 +38,9 @@ func matching(files Files) ([]string, error) {
 	words := append(architectures(files), modelType(files))
 	if files.Binding() == GGUF {
 		words = []string{files.Architecture()}
+		if own := ownModelType(files); own != "" {
+			words = append(words, own)
+		}
 	}
 	var strong, weak []string
 	for _, name := range Library() {
@@ -92,7 +95,7 @@ func (t *tracer) served(files Files) (strong, weak bool, err error) {
 		if !s && !w {
 			continue
 		}
-		if r.when != nil {
+		if r.when != nil && (files.Binding() == HF || ownModelType(files) == "") {
 			v, err := starlark.Call(t.thread, r.when, starlark.Tuple{t.config.root()}, nil)
 			if err != nil {
 				return false, false, t.fail(err)
@@ -110,6 +113,9 @@ func (t *tracer) served(files Files) (strong, weak bool, err error) {
 // architecture, weakly by a class name.
 func (r servesRule) fits(files Files) (strong, weak bool) {
 	if files.Binding() == GGUF {
+		if own := ownModelType(files); own != "" {
+			return slices.Contains(r.modelTypes, own) && slices.Contains(r.gguf, files.Architecture()), false
+		}
 		return slices.Contains(r.gguf, files.Architecture()), false
 	}
 	if mt := modelType(files); mt != "" && slices.Contains(r.modelTypes, mt) {
@@ -121,4 +127,13 @@ func (r servesRule) fits(files Files) (strong, weak bool) {
 		}
 	}
 	return false, false
+}
+
+// ownModelType is the model_type of the config.json that a GGUF file carries.
+func ownModelType(files Files) string {
+	if files.Binding() != GGUF {
+		return ""
+	}
+	s, _ := ownConfig(files)["model_type"].(string)
+	return s
 }

@@ -21,7 +21,12 @@ type configData struct {
 	asked     map[string]bool     // keys of set that were asked for
 	read      map[string]int      // index into list
 	list      []ConfigValue
+	own       map[string]any // config.json that a GGUF file carries, nil where it has none
 }
+
+// owns says that a GGUF file carries the config.json it was made of, so that
+// nothing needs to stand in for what the format cannot say.
+func (d *configData) owns() bool { return d.own != nil }
 
 type override struct {
 	value  starlark.Value // or a function of c
@@ -33,6 +38,7 @@ func newConfigData(t *tracer) *configData {
 	d.data, d.origin = t.files.Config(), map[string]string{}
 	if t.files.Binding() == GGUF {
 		d.data, d.origin = translate(t.files)
+		d.own = ownConfig(t.files)
 	}
 	return d
 }
@@ -169,7 +175,7 @@ func (c *config) find(key string) (v starlark.Value, source string, ok bool, err
 		v, err := fromGo(x)
 		return v, "set by the user", true, err
 	}
-	if o, ok := c.d.overrides[full]; ok {
+	if o, ok := c.d.overrides[full]; ok && !c.d.owns() {
 		if f, is := o.value.(starlark.Callable); is {
 			v, err := starlark.Call(c.d.t.thread, f, starlark.Tuple{c.d.root()}, nil)
 			return v, "override: " + o.reason, true, err
@@ -202,6 +208,7 @@ func (c *config) first(keys []string, def starlark.Value, nullToo bool) (starlar
 		}
 		if ok && !(nullToo && v == starlark.None) {
 			c.d.record(c.prefix+k, v, source)
+			c.d.t.asked.config(c.prefix, keys, v, false)
 			return v, nil
 		}
 	}
@@ -210,6 +217,7 @@ func (c *config) first(keys []string, def starlark.Value, nullToo bool) (starlar
 	}
 	line := c.d.t.line()
 	c.d.record(c.prefix+keys[0], def, "spec default "+line.String())
+	c.d.t.asked.config(c.prefix, keys, def, true)
 	return def, nil
 }
 

@@ -152,10 +152,12 @@ What the GGUF metadata calls differently, or loses. Nothing here touches a folde
 
 // doGGUF says what the format's metadata calls differently or falsifies.
 func doGGUF(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	var config, overrides *starlark.Dict
-	if err := starlark.UnpackArgs(name, args, kwargs, "config?", &config, "override?", &overrides); err != nil {
+	var config, overrides, write, shape *starlark.Dict
+	err := starlark.UnpackArgs(name, args, kwargs, "config?", &config, "override?", &overrides, "write?", &write, "shape?", &shape)
+	if err != nil {
 		return nil, err
 	}
+	t.asked.declared(write, shape)
 	if t.names.binding != GGUF {
 		return starlark.None, nil
 	}
@@ -191,6 +193,7 @@ func (t *tracer) mapKeys(config *starlark.Dict) error {
 		if !ok || err != nil {
 			return fmt.Errorf("gguf: config is {key of config.json: GGUF key}")
 		}
+		t.asked.mapped(key, alts)
 		for _, suffix := range alts {
 			for _, full := range []string{arch + "." + suffix, suffix} {
 				if v, ok := meta[full]; ok {

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"encoding/json"
 	"reflect"
 	"strings"
 )
@@ -83,7 +84,29 @@ func translate(files Files) (data map[string]any, origin map[string]string) {
 			data["vocab_size"], origin["vocab_size"] = int64(v.Shape[0]), "token_embd.weight"
 		}
 	}
+	for name, v := range ownConfig(files) {
+		data[name], origin[name] = v, OwnConfigKey
+	}
 	return data, origin
+}
+
+// OwnConfigKey is the metadata key under which a GGUF file of our own making
+// carries the config.json of the model, for what the format has no key for.
+const OwnConfigKey = "inferflow.config"
+
+// ownConfig is that object; nil where there is none that can be read.
+func ownConfig(files Files) map[string]any {
+	text, ok := files.Config()[OwnConfigKey].(string)
+	if !ok {
+		return nil
+	}
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	var own map[string]any
+	if d.Decode(&own) != nil {
+		return nil
+	}
+	return own
 }
 
 // put sets a dotted name.

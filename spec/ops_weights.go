@@ -314,6 +314,19 @@ func doStacked(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tu
 	if n < 1 || n > maxNodes || !strings.Contains(pattern, "{e}") {
 		return nil, fmt.Errorf("stacked: takes a name with {e} and the number of tensors, got %q and %d", pattern, n)
 	}
+	v, err := t.stacked(pattern, n)
+	if w, ok := v.(*weightValue); ok && err == nil {
+		t.asked.tensor(pattern, n, w)
+	}
+	return v, err
+}
+
+func (t *tracer) stacked(pattern string, n int) (starlark.Value, error) {
+	t.asked.pause()
+	defer t.asked.goOn()
+	if t.asked != nil && t.asked.supply != nil {
+		t.asked.supply(t, pattern, n)
+	}
 	for _, p := range []string{pattern, pattern + ".weight"} {
 		for _, c := range t.names.candidates(p) {
 			if _, ok := t.files.Tensor(c); !ok || strings.Contains(c, "{e}") {

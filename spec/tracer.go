@@ -47,6 +47,7 @@ type tracer struct {
 	generation map[string]any
 
 	quantization *quantization // of the folder, once asked for
+	asked        *asked        // what a conversion wants to know; nil otherwise
 
 	others   map[string]bool // stored tensors that are not the text model's
 	partNote string          // tells of them
@@ -131,7 +132,12 @@ func (t *tracer) full() bool { return len(t.problems) >= enough }
 
 // trace runs a specification's text over the files.
 func trace(file, source string, files Files, o Options) (*Traced, error) {
-	t := newTracer(files, o)
+	return newTracer(files, o).run(file, source)
+}
+
+// run is the trace itself.
+func (t *tracer) run(file, source string) (*Traced, error) {
+	files, o := t.files, t.opts
 	t.stored = files.TensorNames()
 	t.used = make(map[string]bool, len(t.stored))
 	if err := t.loadNames(); err != nil {

@@ -115,11 +115,19 @@ func (t *tracer) find(name string) (*weightValue, error) {
 	}
 	for _, c := range names {
 		if w, err := t.open(name, c); w != nil || err != nil {
+			t.asked.tensor(name, 0, w)
+			return w, err
+		}
+	}
+	if t.asked != nil && t.asked.supply != nil && strings.Contains(name, "experts.") {
+		t.asked.supply(t, name, 0)
+		if w, err := t.open(name, names[0]); w != nil || err != nil {
 			return w, err
 		}
 	}
 	for _, c := range names {
 		if w, err := t.open(name, oldName(c)); w != nil || err != nil {
+			t.asked.tensor(name, 0, w)
 			return w, err
 		}
 	}

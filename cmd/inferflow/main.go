@@ -103,6 +103,7 @@ func rootCommand() *cobra.Command {
 		serveCommand(),
 		logitsCommand(),
 		tokenizeCommand(),
+		convertCommand(),
 		perplexityCommand(),
 		embedCommand(), rerankCommand(), classifyCommand(), fillMaskCommand(),
 		benchCommand(), explainCommand(), specCommand(),

@@ -46,7 +46,7 @@ func AffineWeight(w *Weight, a, b float64) (*Weight, error) {
 // MapFuncs are the functions of WMap.
 var MapFuncs = map[string]string{
 	"exp": "eʷ", "neg_exp": "−eʷ", "softplus": "ln(1+eʷ)", "neg": "−w", "tanh": "tanh w", "inv": "1/w", "decoded": "w",
-	"exp2_127": "2^(w−127)",
+	"exp2_127": "2^(w−127)", "log": "ln w", "log_neg": "ln −w", "atanh": "artanh w", "softplus_inv": "ln(eʷ−1)",
 }
 
 // MapWeight applies a function of MapFuncs.

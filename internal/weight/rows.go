@@ -12,14 +12,18 @@ import (
 
 // Maps are the functions that change stored values one by one.
 var Maps = map[string]func(float32) float32{
-	"exp":      func(x float32) float32 { return float32(math.Exp(float64(x))) },
-	"neg_exp":  func(x float32) float32 { return float32(-math.Exp(float64(x))) },
-	"softplus": func(x float32) float32 { return float32(math.Log1p(math.Exp(float64(x)))) },
-	"neg":      func(x float32) float32 { return -x },
-	"tanh":     func(x float32) float32 { return float32(math.Tanh(float64(x))) },
-	"inv":      func(x float32) float32 { return 1 / x },
-	"decoded":  func(x float32) float32 { return x },
-	"exp2_127": func(x float32) float32 { return float32(math.Exp2(float64(x) - 127)) },
+	"exp":          func(x float32) float32 { return float32(math.Exp(float64(x))) },
+	"neg_exp":      func(x float32) float32 { return float32(-math.Exp(float64(x))) },
+	"softplus":     func(x float32) float32 { return float32(math.Log1p(math.Exp(float64(x)))) },
+	"neg":          func(x float32) float32 { return -x },
+	"tanh":         func(x float32) float32 { return float32(math.Tanh(float64(x))) },
+	"inv":          func(x float32) float32 { return 1 / x },
+	"decoded":      func(x float32) float32 { return x },
+	"log":          func(x float32) float32 { return float32(math.Log(float64(x))) },
+	"log_neg":      func(x float32) float32 { return float32(math.Log(-float64(x))) },
+	"atanh":        func(x float32) float32 { return float32(math.Atanh(float64(x))) },
+	"softplus_inv": func(x float32) float32 { return float32(math.Log(math.Expm1(float64(x)))) },
+	"exp2_127":     func(x float32) float32 { return float32(math.Exp2(float64(x) - 127)) },
 }
 
 func decodeF32(dst []float32, src []byte) {

@@ -1,0 +1,98 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/inferflow/inferflow/internal/convert"
+	"github.com/inferflow/inferflow/internal/model"
+	"github.com/inferflow/inferflow/internal/pull"
+	"github.com/inferflow/inferflow/quant"
+)
+
+func convertCommand() *cobra.Command {
+	var typ, specFile string
+	c := &cobra.Command{
+		Use:   "convert MODEL OUT.gguf|OUT.safetensors|FOLDER",
+		Short: "Write a model in another format",
+		Long: `Writes MODEL, in any format that is read, as a GGUF file or as a Hugging Face
+folder (weights, config.json, tokenizer.json; OUT.safetensors names the file of
+weights, the others are laid beside it).
+
+The model's specification says how tensors and settings are called in the other
+format and how their values are laid out there. What GGUF has no key for is kept
+under inferflow.config, which this program reads back; where other programs would
+then answer differently it says so. Files are replaced whole or not at all.`,
+		Example: `  inferflow convert ./folder model.gguf --type f16
+  inferflow convert model.gguf ./folder --type bf16
+  inferflow convert pytorch_model.bin model.safetensors`,
+		Args: argsBetween(2, 2, "a model and what to write"),
+		RunE: func(c *cobra.Command, args []string) error {
+			o := convert.Options{Notice: notice}
+			o.Spec.SpecFile = specFile
+			switch t, ok := quant.ParseType(typ); {
+			case typ == "keep":
+			case ok && (t == quant.F32 || t == quant.F16 || t == quant.BF16):
+				o.Type = &t
+			default:
+				return usagef("--type %q: want f32, f16, bf16 or keep", typ)
+			}
+			path, err := pull.Resolve(c.Context(), args[0], pull.Options{Progress: pull.Terminal(os.Stderr), Note: notice})
+			if err != nil {
+				return err
+			}
+			bar := newBar(os.Stderr)
+			o.Progress = bar.show
+			err = convert.Run(path, args[1], o)
+			bar.end()
+			return err
+		},
+	}
+	c.Flags().StringVar(&typ, "type", "keep", "type of matrices: f32, f16, bf16, or keep what is stored")
+	c.Flags().StringVar(&specFile, "spec", "", "specification file to use instead of a shipped one")
+	return c
+}
+
+// bar shows how far the writing is, on a terminal only.
+type bar struct {
+	w     *os.File
+	tty   bool
+	start time.Time
+	last  time.Time
+	shown bool
+}
+
+func newBar(w *os.File) *bar {
+	info, err := w.Stat()
+	return &bar{w: w, tty: err == nil && info.Mode()&os.ModeCharDevice != 0, start: time.Now()}
+}
+
+const barWidth = 24
+
+func (b *bar) show(done, total int64) {
+	now := time.Now()
+	if !b.tty || total <= 0 || now.Sub(b.last) < 100*time.Millisecond && done < total {
+		return
+	}
+	b.last, b.shown = now, true
+	fmt.Fprintf(b.w, "\r\x1b[K%s", barText(done, total, now.Sub(b.start)))
+}
+
+// barText is the line of the bar: how much, at what rate, how long it takes still.
+func barText(done, total int64, spent time.Duration) string {
+	fill := int(done * barWidth / total)
+	rate := float64(done) / max(spent.Seconds(), 1e-3)
+	left := time.Duration(float64(total-done) / max(rate, 1) * float64(time.Second)).Round(time.Second)
+	return fmt.Sprintf("[%s%s] %3d %%  %s of %s, %s/s, %s left", strings.Repeat("=", fill), strings.Repeat(" ", barWidth-fill), done*100/total,
+		model.Bytes(done), model.Bytes(total), model.Bytes(int64(rate)), left)
+}
+
+func (b *bar) end() {
+	if b.shown {
+		fmt.Fprintln(b.w)
+	}
+}

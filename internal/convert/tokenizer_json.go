@@ -1,0 +1,3 @@
+package convert
+
+func (c *job) folderTokenizer(texts map[string][]byte) error { return nil }

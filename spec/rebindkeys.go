@@ -1,0 +1,455 @@
+package spec
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"go.starlark.net/starlark"
+
+	"github.com/inferflow/inferflow/internal/graph"
+)
+
+// ggufInverse gives the GGUF keys, without the architecture, of each key of
+// config.json, as the standard table and gguf(config=…) pair them.
+func (r *rebinder) ggufInverse() map[string][]string {
+	inverse := map[string][]string{}
+	for suffix, name := range ggufKeys {
+		if !strings.HasPrefix(suffix, "tokenizer.") {
+			inverse[name] = append(inverse[name], suffix)
+		}
+	}
+	inverse[gatingKey] = []string{gatingKey}
+	for name, alts := range r.table.asked.keys {
+		if len(alts) > 0 && !strings.HasPrefix(alts[0], "tokenizer.") {
+			inverse[name] = append(inverse[name], alts[0])
+		}
+	}
+	return inverse
+}
+
+// oldSpelling brings a key of the newer rope_parameters to the names that
+// GGUF's table knows.
+func oldSpelling(key string) string {
+	key = strings.TrimPrefix(key, "text_config.")
+	rest, ok := strings.CutPrefix(key, "rope_parameters.")
+	if !ok {
+		rest, ok = strings.CutPrefix(key, "rope_scaling.")
+	}
+	if !ok {
+		return key
+	}
+	if local, is := strings.CutPrefix(rest, "sliding_attention."); is {
+		if local == "rope_theta" {
+			return "rope_local_base_freq"
+		}
+		return "rope_local_scaling." + local
+	}
+	rest = strings.TrimPrefix(rest, "full_attention.")
+	switch rest {
+	case "rope_theta", "partial_rotary_factor":
+		return rest
+	case "type":
+		rest = "rope_type"
+	}
+	return "rope_scaling." + rest
+}
+
+// describe fills the configuration of the other binding.
+func (r *rebinder) describe() error {
+	if r.result.Binding == HF {
+		r.result.Config = r.hfConfig()
+		r.to.config = r.result.Config
+		return nil
+	}
+	meta, err := r.metadata()
+	if err != nil {
+		return err
+	}
+	const width = ".feed_forward_length"
+	if down, ok := r.to.views["blk.0.ffn_down.weight"]; ok && meta[r.result.Architecture+width] == nil {
+		meta[r.result.Architecture+width] = uint32(down.Shape.Cols())
+	}
+	own, err := json.Marshal(r.files.Config())
+	if err != nil {
+		return fmt.Errorf("spec: config.json: %w", err)
+	}
+	meta[OwnConfigKey] = string(own)
+	meta["general.architecture"] = r.result.Architecture
+	r.result.Metadata, r.to.config = meta, meta
+	return nil
+}
+
+// scalingTypes are the names of rotary scalings that GGUF's readers know.
+var scalingTypes = map[string]string{"linear": "linear", "yarn": "yarn", "longrope": "longrope", "su": "longrope"}
+
+// metadata is what GGUF has keys for, with values of the format's types.
+func (r *rebinder) metadata() (map[string]any, error) {
+	values := r.known()
+	r.derived(values)
+	inverse, meta := r.ggufInverse(), map[string]any{}
+	for name, v := range values {
+		if rest, ok := strings.CutPrefix(name, "rope_scaling."); ok && inverse[name] == nil {
+			name = rest
+		}
+		for _, suffix := range inverse[name] {
+			if x, ok := typed(suffix, v); ok {
+				meta[r.result.Architecture+"."+suffix] = x
+			}
+		}
+	}
+	kind, _ := values["rope_scaling.rope_type"].(string)
+	scaling := r.result.Architecture + ".rope.scaling."
+	for k := range meta {
+		if strings.HasPrefix(k, scaling) && scalingTypes[kind] == "" {
+			delete(meta, k)
+		}
+	}
+	if t := scalingTypes[kind]; t != "" {
+		meta[scaling+"type"] = t
+	}
+	r.windows(inverse, meta)
+	return meta, r.declared(meta)
+}
+
+// known are the configuration's values under the names that GGUF's table
+// knows: what the specification read, what else the files say, and the
+// defaults that it took.
+func (r *rebinder) known() map[string]any {
+	values := map[string]any{}
+	read := func(missing bool) {
+		for _, g := range r.from.asked.groups {
+			for _, k := range g.keys {
+				for _, name := range []string{oldSpelling(g.prefix + k), k} { // GGUF knows no nesting
+					if _, ok := values[name]; !ok && g.value != starlark.None && g.missing == missing {
+						values[name] = plain(g.value)
+					}
+				}
+			}
+		}
+	}
+	read(false)
+	leaves(r.files.Config(), "", func(key string, v any) {
+		name := oldSpelling(key)
+		if rest, ok := strings.CutPrefix(name, "rope_scaling."); ok && values[rest] == nil {
+			values[rest] = v
+		}
+		if values[name] == nil {
+			values[name] = v
+		}
+	})
+	read(true)
+	return values
+}
+
+// windows says which layers have a window, where the specification reads that.
+func (r *rebinder) windows(inverse map[string][]string, meta map[string]any) {
+	const suffix = "attention.sliding_window_pattern"
+	wanted := false
+	for _, list := range inverse {
+		wanted = wanted || slices.Contains(list, suffix)
+	}
+	var pattern []bool
+	for _, n := range r.from.b.G.Nodes {
+		if a, ok := n.Attr.(*graph.AttentionAttr); ok {
+			pattern = append(pattern, a.Window > 0)
+		}
+	}
+	if wanted && slices.Contains(pattern, true) {
+		meta[r.result.Architecture+"."+suffix] = pattern
+	}
+}
+
+// declared adds what gguf(write=…) says.
+func (r *rebinder) declared(meta map[string]any) error {
+	for _, d := range r.from.asked.write {
+		for _, item := range d.Items() {
+			suffix, ok := starlark.AsString(item[0])
+			if !ok {
+				return fmt.Errorf("spec: gguf: write is {GGUF key: value or function of c}, got %s", item[0].Type())
+			}
+			v := item[1]
+			if f, is := v.(starlark.Callable); is {
+				var err error
+				if v, err = starlark.Call(r.from.thread, f, starlark.Tuple{r.from.config.root()}, nil); err != nil {
+					return r.from.fail(err)
+				}
+			}
+			if x, ok := typed(suffix, plain(v)); ok {
+				meta[r.result.Architecture+"."+suffix] = x
+			}
+		}
+	}
+	return nil
+}
+
+// derived adds what follows from the graph, and what GGUF's readers want in
+// full though config.json may leave it out.
+func (r *rebinder) derived(values map[string]any) {
+	g := r.from.b.G
+	if len(g.Ropes) > 0 {
+		values["rotary_dim"] = int64(g.Ropes[0].Dim)
+	}
+	for _, n := range g.Nodes {
+		if a, ok := n.Attr.(*graph.EmbedAttr); ok && g.Nodes[n.In[0]].Op == graph.OpTokens {
+			values["vocab_size"] = int64(a.Table.Shape[0])
+			break
+		}
+	}
+	if n, err := r.from.config.maxPositions(); err == nil && n > 0 {
+		values["max_position_embeddings"] = int64(n)
+	}
+	r.derivedExperts(values)
+	for to, from := range map[string]string{"num_key_value_heads": "num_attention_heads", "v_head_dim": "head_dim"} {
+		if values[to] == nil && values[from] != nil {
+			values[to] = values[from]
+		}
+	}
+}
+
+// derivedExperts adds the width of an expert and the kind of scores.
+func (r *rebinder) derivedExperts(values map[string]any) {
+	for _, n := range r.from.b.G.Nodes {
+		switch a := n.Attr.(type) {
+		case *graph.ExpertsAttr:
+			for _, key := range []string{"moe_intermediate_size", "intermediate_size"} {
+				if values[key] == nil {
+					values[key] = int64(a.Up.Shape[1])
+				}
+			}
+		case *graph.RouteAttr:
+			if kind := map[string]int64{"softmax": 1, "sigmoid": 2}[a.Score]; kind > 0 {
+				values[gatingKey] = kind
+			}
+		}
+	}
+}
+
+// gatingKey stands for GGUF's number of the function that makes scores of experts.
+const gatingKey = "expert_gating_func"
+
+// leaves calls f for every value of nested objects that is no object.
+func leaves(m map[string]any, prefix string, f func(key string, v any)) {
+	for _, k := range slices.Sorted(maps.Keys(m)) {
+		switch v := m[k].(type) {
+		case map[string]any:
+			leaves(v, prefix+k+".", f)
+		case nil:
+		default:
+			f(prefix+k, v)
+		}
+	}
+}
+
+// floats are parts of the GGUF keys whose values are float32.
+var floatKeys = []string{"epsilon", "freq_base", "scale", "factor", "softcapping", "clamp", "beta", "multiplier"}
+
+// typed gives a value the type that GGUF's readers expect of a key.
+func typed(suffix string, v any) (any, bool) {
+	isFloat := slices.ContainsFunc(floatKeys, func(s string) bool { return strings.Contains(suffix, s) })
+	switch x := v.(type) {
+	case json.Number:
+		f, err := x.Float64()
+		if err != nil {
+			return nil, false
+		}
+		return typed(suffix, f)
+	case int64:
+		return typed(suffix, float64(x))
+	case int:
+		return typed(suffix, float64(x))
+	case float64:
+		if isFloat || x != math.Trunc(x) || math.Abs(x) > math.MaxInt32 {
+			return float32(x), true
+		}
+		if x < 0 {
+			return int32(x), true
+		}
+		return uint32(x), true
+	case bool, string:
+		return x, !isFloat || suffix == "rope.scaling.type"
+	case []any:
+		return typedList(suffix, x)
+	}
+	return nil, false
+}
+
+// typedList makes a list of one type; ok is false for a mixed or empty one.
+func typedList(suffix string, list []any) (any, bool) {
+	var ints []int32
+	var floats []float32
+	var bools []bool
+	for _, e := range list {
+		x, ok := typed(suffix, e)
+		if !ok {
+			return nil, false
+		}
+		switch x := x.(type) {
+		case uint32:
+			ints, floats = append(ints, int32(x)), append(floats, float32(x))
+		case int32:
+			ints, floats = append(ints, x), append(floats, float32(x))
+		case float32:
+			floats = append(floats, x)
+		case bool:
+			bools = append(bools, x)
+		}
+	}
+	switch len(list) {
+	case 0:
+		return nil, false
+	case len(ints):
+		return ints, true
+	case len(floats):
+		return floats, true
+	case len(bools):
+		return bools, true
+	}
+	return nil, false
+}
+
+// plainKeys of config.json are kept though no specification asks for them.
+var plainKeys = []string{"vocab_size", "max_position_embeddings", "bos_token_id", "eos_token_id", "pad_token_id"}
+
+// hfConfig is the config.json that a GGUF file carries, else what the
+// specification read of its metadata under the names of config.json.
+func (r *rebinder) hfConfig() map[string]any {
+	if own := r.from.config.own; own != nil {
+		return own
+	}
+	c := map[string]any{"model_type": r.result.ModelType}
+	if len(r.result.Classes) > 0 {
+		var classes []any
+		for _, s := range r.result.Classes {
+			classes = append(classes, s)
+		}
+		c["architectures"] = classes
+	}
+	for _, k := range plainKeys {
+		if v, ok := r.from.config.data[k]; ok {
+			c[k] = v
+		}
+	}
+	for _, g := range r.from.asked.groups {
+		if !g.missing {
+			put(c, g.prefix+g.keys[0], plain(g.value))
+		}
+	}
+	head := slices.ContainsFunc(r.from.asked.tensors, func(a askedTensor) bool { return strings.Contains(a.name, "lm_head") })
+	c["tie_word_embeddings"] = !head
+	return c
+}
+
+// ropeFactors adds the tensors that hold a scaling which GGUF has no keys for:
+// the plain frequencies divided by the scaled ones.
+func (r *rebinder) ropeFactors() {
+	r.factors = map[string]*graph.Weight{}
+	for _, tab := range r.from.b.G.Ropes {
+		theta, ok := r.thetaOf(tab)
+		if !ok || tab.Divisors != nil {
+			continue
+		}
+		base := ropeFreq(theta, tab.Dim)
+		if tab.Kind == "longrope" {
+			r.factor("rope_factors_short.weight", base, tab.Freq)
+			r.factor("rope_factors_long.weight", base, tab.LongFreq)
+			return
+		}
+		r.factor("rope_freqs.weight", base, tab.Freq)
+		return
+	}
+}
+
+func (r *rebinder) factor(name string, base, scaled []float64) {
+	w := &graph.Weight{Op: graph.WConst, Shape: []int{len(base)}, Data: make([]float64, len(base))}
+	for i := range base {
+		w.Data[i] = 1e30 // as llama.cpp's converter writes a frequency of 0
+		if scaled[i] != 0 {
+			w.Data[i] = base[i] / scaled[i]
+		}
+	}
+	r.factors[name] = w
+	r.to.add(name, w.Shape)
+}
+
+// thetaOf finds the base frequency of a table that needs factors; ok is false
+// where the table is plain, or scaled in a way that keys say. Of the bases
+// that the configuration names it is the one that most components keep.
+func (r *rebinder) thetaOf(tab *graph.RopeTable) (theta float64, ok bool) {
+	most := -1
+	for _, g := range r.from.asked.groups {
+		if kind, _ := starlark.AsString(g.value); kind == "yarn" || kind == "dynamic" {
+			return 0, false
+		}
+		base, isFloat := starlark.AsFloat(g.value)
+		key := g.keys[0]
+		if !isFloat || base <= 0 || !strings.Contains(key, "theta") && !strings.Contains(key, "base") {
+			continue
+		}
+		kept, even := 0, true
+		for i, f := range ropeFreq(base, tab.Dim) {
+			if math.Abs(tab.Freq[i]-f) <= 1e-9*f {
+				kept++
+			}
+			even = even && math.Abs(tab.Freq[i]-f*tab.Freq[0]) <= 1e-9*f
+		}
+		if even && tab.Kind != "longrope" { // plain, or divided by one factor
+			return 0, false
+		}
+		if kept > most {
+			theta, most = base, kept
+		}
+	}
+	return theta, most >= 0 && (tab.Kind == "" || tab.Kind == "longrope")
+}
+
+// compareOthers traces the other binding as a reader takes it that does not
+// know our own keys, and notes what comes out otherwise.
+func (r *rebinder) compareOthers() error {
+	if r.result.Binding != GGUF {
+		return nil
+	}
+	meta := maps.Clone(r.result.Metadata)
+	delete(meta, OwnConfigKey)
+	plain := *r.to
+	plain.config = meta
+	t := newTracer(&plain, Options{AllowUnused: true})
+	if _, err := t.run(r.s.fileName(), r.s.Source); err != nil {
+		r.result.Notes = append(r.result.Notes, fmt.Sprintf("GGUF has no keys for all of this model's configuration; llama.cpp may refuse the file or answer otherwise (%s)", firstLine(err.Error())))
+		return nil
+	}
+	c := &comparison{pair: func(_, _ *graph.Weight, _ graph.Line) error { return nil }}
+	if err := c.graphs(r.from.b.G, t.b.G); err != nil {
+		c.other = append(c.other, firstLine(err.Error()))
+	}
+	if len(c.other) > 0 {
+		r.result.Notes = append(r.result.Notes, fmt.Sprintf("GGUF has no keys for all of this model's configuration; what it lacks is kept in %s, and llama.cpp may answer otherwise (%s%s)",
+			OwnConfigKey, strings.Join(c.other, ", "), r.otherKeys(t)))
+	}
+	return nil
+}
+
+// otherKeys lists the configuration values that the two traces read differently.
+func (r *rebinder) otherKeys(t *tracer) string {
+	var list []string
+	for _, v := range r.from.config.list {
+		if i, ok := t.config.read[v.Key]; ok {
+			if other := t.config.list[i].Value; fmt.Sprint(other) != fmt.Sprint(v.Value) && !nearly(other, v.Value) {
+				list = append(list, fmt.Sprintf("%s: %v, there %v", v.Key, v.Value, other))
+			}
+		}
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return "; " + strings.Join(list, "; ")
+}
+
+func nearly(a, b any) bool {
+	x, ok1 := a.(float64)
+	y, ok2 := b.(float64)
+	return ok1 && ok2 && math.Abs(x-y) <= 1e-6*math.Abs(x)
+}

@@ -1,0 +1,316 @@
+package spec
+
+import (
+	"fmt"
+	"math"
+	"reflect"
+	"slices"
+
+	"github.com/inferflow/inferflow/internal/graph"
+)
+
+// eachWeight calls f for every weight that the nodes and tables of a graph hold.
+func eachWeight(g *graph.Graph, f func(*graph.Weight)) {
+	c := &comparison{pair: func(a, _ *graph.Weight, _ graph.Line) error { f(a); return nil }}
+	_ = c.graphs(g, g)
+}
+
+// comparison walks two graphs of the same form side by side.
+type comparison struct {
+	pair  func(a, b *graph.Weight, line graph.Line) error
+	other []string // attributes that differ, each once
+}
+
+func (c *comparison) graphs(a, b *graph.Graph) error {
+	for i, x := range a.Nodes {
+		if i >= len(b.Nodes) || x.Op != b.Nodes[i].Op || !slices.Equal(x.In, b.Nodes[i].In) {
+			return fmt.Errorf("spec: %w: %s computes by different steps in the two formats", ErrRebind, x.Line)
+		}
+		if err := c.values(reflect.ValueOf(x.Attr), reflect.ValueOf(b.Nodes[i].Attr), x.Line, string(x.Op)); err != nil {
+			return err
+		}
+	}
+	if len(b.Nodes) > len(a.Nodes) {
+		return fmt.Errorf("spec: %w: %s computes by different steps in the two formats", ErrRebind, b.Nodes[len(a.Nodes)].Line)
+	}
+	for i, x := range a.Ropes {
+		if i < len(b.Ropes) {
+			c.ropes(x, b.Ropes[i])
+		}
+	}
+	return nil
+}
+
+// ropes compares the frequencies that come out of two tables.
+func (c *comparison) ropes(a, b *graph.RopeTable) {
+	if b.Divisors != nil || a.Divisors != nil { // stored as tensors, made of the other's own numbers
+		a, b = &graph.RopeTable{Dim: a.Dim, Kind: a.Kind, Factor: a.Factor, Original: a.Original}, &graph.RopeTable{Dim: b.Dim, Kind: b.Kind, Factor: b.Factor, Original: b.Original}
+	}
+	if err := c.values(reflect.ValueOf(*a), reflect.ValueOf(*b), graph.Line{}, "rope_table"); err != nil {
+		c.differ("rope_table")
+	}
+}
+
+func (c *comparison) differ(what string) {
+	if !slices.Contains(c.other, what) {
+		c.other = append(c.other, what)
+	}
+}
+
+var weightType = reflect.TypeOf((*graph.Weight)(nil))
+
+// values compares two attributes field by field, and hands on their weights.
+func (c *comparison) values(a, b reflect.Value, line graph.Line, what string) error {
+	if a.IsValid() != b.IsValid() || a.IsValid() && a.Type() != b.Type() {
+		c.differ(what)
+		return nil
+	}
+	if !a.IsValid() {
+		return nil
+	}
+	switch {
+	case a.Type() == weightType:
+		x, y := a.Interface().(*graph.Weight), b.Interface().(*graph.Weight)
+		if (x == nil) != (y == nil) {
+			return fmt.Errorf("spec: %w: %s: %s has a weight in one format only", ErrRebind, line, what)
+		}
+		if x == nil {
+			return nil
+		}
+		return c.pair(x, y, line)
+	case a.Kind() == reflect.Pointer || a.Kind() == reflect.Interface:
+		if a.IsNil() || b.IsNil() {
+			if a.IsNil() != b.IsNil() {
+				c.differ(what)
+			}
+			return nil
+		}
+		return c.values(a.Elem(), b.Elem(), line, what)
+	case a.Kind() == reflect.Struct:
+		for i := range a.NumField() {
+			if !a.Type().Field(i).IsExported() {
+				continue
+			}
+			if err := c.values(a.Field(i), b.Field(i), line, what+"."+a.Type().Field(i).Name); err != nil {
+				return err
+			}
+		}
+		return nil
+	case a.Kind() == reflect.Slice:
+		if a.Len() != b.Len() {
+			c.differ(what)
+			return nil
+		}
+		for i := range a.Len() {
+			if err := c.values(a.Index(i), b.Index(i), line, what); err != nil {
+				return err
+			}
+		}
+		return nil
+	case a.Kind() == reflect.Float64:
+		if x, y := a.Float(), b.Float(); x != y && !(math.Abs(x-y) <= 1e-6*math.Abs(x)) { // metadata are float32
+			c.differ(what)
+		}
+		return nil
+	}
+	if !reflect.DeepEqual(a.Interface(), b.Interface()) {
+		c.differ(what)
+	}
+	return nil
+}
+
+// solver finds the tensors that expressions of the other binding read, from
+// what these must be equal to.
+type solver struct {
+	values map[string]*graph.Weight
+	pieces map[*graph.Weight][]piece
+	order  []*graph.Weight // with pieces
+}
+
+// piece is a known part of an expression.
+type piece struct {
+	axis, from, to, step int
+	v                    *graph.Weight
+}
+
+// set makes e equal to v.
+func (s *solver) set(e, v *graph.Weight) (err error) {
+	x := func() *graph.Weight { return e.Args[0] }
+	next := func(w *graph.Weight, err error) error {
+		if err != nil {
+			return err
+		}
+		return s.set(x(), w)
+	}
+	switch e.Op {
+	case graph.WTensor:
+		if s.values[e.Name] != nil {
+			return nil
+		}
+		if !slices.Equal(e.Shape, v.Shape) {
+			v, err = graph.ReshapeWeight(v, e.Shape)
+		}
+		s.values[e.Name] = v
+		return err
+	case graph.WConst:
+		return nil
+	case graph.WPermute:
+		inverse, ok := inverted(e.Perm)
+		if !ok {
+			break
+		}
+		return next(graph.PermuteWeight(v, e.Axis, inverse))
+	case graph.WTranspose:
+		inverse, _ := inverted(e.Perm)
+		return next(graph.TransposeWeight(v, inverse))
+	case graph.WReshape:
+		return next(graph.ReshapeWeight(v, x().Shape))
+	case graph.WAffine:
+		if e.A == 0 {
+			break
+		}
+		return next(graph.AffineWeight(v, 1/e.A, -e.B/e.A))
+	case graph.WMap:
+		inverse, ok := inverseMaps[e.F]
+		if !ok {
+			break
+		}
+		return next(graph.MapWeight(v, inverse))
+	case graph.WSlice:
+		if s.pieces[x()] == nil {
+			s.order = append(s.order, x())
+		}
+		s.pieces[x()] = append(s.pieces[x()], piece{e.Axis, e.From, e.To, e.Step, v})
+		return nil
+	case graph.WConcat, graph.WStack:
+		return s.split(e, v)
+	}
+	return fmt.Errorf("spec: %w: %s: %v cannot be undone", ErrRebind, e.Line, e)
+}
+
+// inverseMaps undo the functions of weights.
+var inverseMaps = map[string]string{"exp": "log", "neg_exp": "log_neg", "neg": "neg", "inv": "inv", "tanh": "atanh", "softplus": "softplus_inv", "decoded": "decoded",
+	"log": "exp", "log_neg": "neg_exp", "atanh": "tanh", "softplus_inv": "softplus"}
+
+func inverted(perm []int) ([]int, bool) {
+	out := make([]int, len(perm))
+	for i := range out {
+		out[i] = -1
+	}
+	for i, p := range perm {
+		if out[p] >= 0 {
+			return nil, false
+		}
+		out[p] = i
+	}
+	return out, true
+}
+
+// split makes the parts of a concatenation or stack equal to those of v.
+func (s *solver) split(e, v *graph.Weight) error {
+	at := 0
+	for _, a := range e.Args {
+		n, axis := 1, 0
+		if e.Op == graph.WConcat {
+			n, axis = a.Shape[e.Axis], e.Axis
+		}
+		part, err := part(v, axis, at, at+n)
+		if err == nil && e.Op == graph.WStack {
+			part, err = graph.ReshapeWeight(part, a.Shape)
+		}
+		if err == nil {
+			err = s.set(a, part)
+		}
+		if err != nil {
+			return err
+		}
+		at += n
+	}
+	return nil
+}
+
+// part is a slice, of the argument itself where a stack or concatenation has just that.
+func part(v *graph.Weight, axis, from, to int) (*graph.Weight, error) {
+	if v.Op == graph.WStack && axis == 0 && to == from+1 {
+		return graph.ReshapeWeight(v.Args[from], append([]int{1}, v.Args[from].Shape...))
+	}
+	return graph.SliceWeight(v, axis, from, to, 1)
+}
+
+// join puts pieces together until none is left.
+func (s *solver) join() error {
+	for len(s.order) > 0 {
+		x := s.order[0]
+		s.order = s.order[1:]
+		v, err := whole(x, s.pieces[x])
+		if err == nil {
+			err = s.set(x, v)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// whole is the whole of x, of which pieces are known.
+func whole(x *graph.Weight, pieces []piece) (*graph.Weight, error) {
+	axis := pieces[0].axis
+	n := x.Shape[axis]
+	place := make([]int, n)
+	for i := range place {
+		place[i] = -1
+	}
+	var parts []*graph.Weight
+	at, ordered := 0, true
+	for _, p := range pieces {
+		if p.axis != axis {
+			return nil, fmt.Errorf("spec: %w: %s: %v is cut along two axes", ErrRebind, x.Line, x)
+		}
+		if place[p.from] >= 0 { // read twice
+			continue
+		}
+		for i, k := p.from, 0; i < p.to; i, k = i+p.step, k+1 {
+			place[i] = at + k
+			ordered = ordered && i == at+k
+		}
+		parts = append(parts, p.v)
+		at += p.v.Shape[axis]
+	}
+	if i := slices.Index(place, -1); i >= 0 {
+		return nil, fmt.Errorf("spec: %w: %s: nothing says what index %d of axis %d of %v is", ErrRebind, x.Line, i, axis, x)
+	}
+	v, err := graph.ConcatWeights(axis, parts...)
+	if err != nil || ordered && at == n {
+		return v, err
+	}
+	return graph.PermuteWeight(v, axis, place)
+}
+
+// solve compares the two traces and finds every tensor of the other binding.
+func (r *rebinder) solve(to *tracer) error {
+	s := &solver{values: map[string]*graph.Weight{}, pieces: map[*graph.Weight][]piece{}}
+	c := &comparison{pair: func(a, b *graph.Weight, _ graph.Line) error { return s.set(b, a) }}
+	if err := c.graphs(r.from.b.G, to.b.G); err != nil {
+		return err
+	}
+	if err := s.join(); err != nil {
+		return err
+	}
+	if len(c.other) > 0 {
+		return fmt.Errorf("spec: %w: it reads %v otherwise there", ErrRebind, c.other)
+	}
+	for name, v := range r.factors {
+		s.values[name] = v
+	}
+	for _, name := range r.to.order {
+		v, ok := s.values[name]
+		switch {
+		case ok:
+			r.result.Tensors = append(r.result.Tensors, ReboundTensor{name, v})
+		case to.used[name]:
+			return fmt.Errorf("spec: %w: nothing says what %s is", ErrRebind, name)
+		}
+	}
+	return nil
+}
