@@ -144,10 +144,13 @@ func doWeights(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tu
 	return starlark.None, nil
 }
 
-const docGGUF = `gguf(config={}, override={})
-What the GGUF metadata calls differently, or loses. Nothing here touches a folder.
+const docGGUF = `gguf(config={}, override={}, write={}, shape={})
+What the GGUF metadata calls differently, or loses. Nothing here touches a folder; write and shape matter only where one is converted.
 - config: {key of config.json: GGUF key without the architecture, or list of them}; keys of general meaning are known (below).
 - override: {key of config.json: (value, "the reason")}. The value goes before the file's; it may be a function of c. The reason is shown by explain.
+  It is passed over in a file that carries the model's config.json, as convert writes it.
+- write: {GGUF key without the architecture: value, or function of c}: what llama.cpp wants to read beyond the known keys, for convert.
+- shape: {a block's tensor, as "ssm_a": its sizes (-1: the rest), or function of c}: where llama.cpp wants another shape than the reference stores, for convert.
 `
 
 // doGGUF says what the format's metadata calls differently or falsifies.
