@@ -117,7 +117,7 @@ func wholeBatch(ids []int32, at, n, total int) *batch.Batch {
 	for i := at; i < at+n; i++ {
 		b.Tokens, b.Pos, b.Out = append(b.Tokens, ids[i]), append(b.Pos, int32(i)), append(b.Out, int32(i-at))
 	}
-	b.Seqs = []batch.Seq{{N: int32(n), Start: int32(at), Length: int32(total), Spans: blocks(0, at+n)}}
+	b.Seqs = []batch.Seq{{N: int32(n), Start: int32(at), Counted: int32(at), Length: int32(total), Spans: blocks(0, at+n)}}
 	return b
 }
 

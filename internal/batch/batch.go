@@ -32,7 +32,7 @@ type Seq struct {
 	Start   int32  // absolute position of the first row
 	State   int32  // slot of the recurrent states, −1: the model keeps none; a sequence that starts at 0 begins from zeros
 	Length  int32  // number of tokens that choose a length-dependent rotary table (the request's prompt)
-	Counted int32  // tokens before Start that positions by count count (see Places); 0 where all are in the batch
+	Counted int32  // tokens before Start that positions by count count (see Places); Start where nobody looked for others
 	Skip    int32  // first rows that pooling leaves out
 	Spans   []Span // blocks that hold positions 0 … Start+N−1, ascending
 	Memory  []Span // blocks of the encoded source that the decoder reads; none where it encodes

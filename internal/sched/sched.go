@@ -265,7 +265,7 @@ func (s *Scheduler) put(b *batch.Batch, t *Task, n int) *Task {
 			b.Out = append(b.Out, int32(row+i))
 		}
 	}
-	b.Seqs = append(b.Seqs, batch.Seq{ID: t.ID, Row: int32(row), N: int32(n), Start: int32(t.done), State: t.state, Length: int32(t.Prompt), Spans: t.seq.Spans(),
+	b.Seqs = append(b.Seqs, batch.Seq{ID: t.ID, Row: int32(row), N: int32(n), Start: int32(t.done), State: t.state, Length: int32(t.Prompt), Counted: int32(t.done), Spans: t.seq.Spans(),
 		Memory: t.memory.Spans()})
 	return t
 }
