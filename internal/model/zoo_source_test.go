@@ -170,7 +170,7 @@ func translations(t *testing.T, m *model.Model, company int) (out []string, park
 				t.Fatal(err)
 			}
 		}
-		r := engine.Request{Source: tokens(i, n, m.SourceEmbeds()), Prompt: tokens(i, 1+i, m.Embeds()), Params: p, Max: 18, N: 2}
+		r := engine.Request{Source: tokens(i, n, m.SourceEmbeds()), Prompt: tokens(i, 1+i, m.Embeds()), Params: p, Max: 36, N: 2}
 		s, err := e.Submit(context.Background(), r)
 		if err != nil {
 			t.Fatal(err)
