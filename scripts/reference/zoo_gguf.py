@@ -31,6 +31,14 @@ MODELS = {
     "gemma3_text": ("gemma3_text", {"query_pre_attn_scalar": 10, "tie_word_embeddings": True}, ("lm_head.weight",), (24,)),
     "gpt2": ("gpt2", {"n_ctx": 128}, (), (24,)),
     "phi3": ("phi3", {}, (), (24,)),
+    # Every fourth layer has no window; the pattern is not stored.
+    "cohere2": ("cohere2", {"layer_types": DELETE, "rotary_pct": 1.0}, (), (24,)),
+    "cohere": ("cohere", {}, (), (24,)),
+    "exaone4": ("exaone4", {}, (), (24,)),
+    "gemma4_text": ("gemma4_text", {}, (), (24,)),
+    "phi": ("phi", {}, (), (24,)),
+    # Every fourth layer has no positions; the list is not stored.
+    "smollm3": ("smollm3", {"no_rope_layers": DELETE}, (), (24,)),
     # Both lists of divisors: a prompt within the original positions, and one beyond.
     "phi3-longrope": ("phi3", {
         "original_max_position_embeddings": 16, "rope_parameters": DELETE, "rope_theta": 10000.0,
