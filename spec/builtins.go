@@ -71,7 +71,7 @@ var vocabulary = []section{
 		{"conv1d", doConv1D, docConv1D}, {"ssd_scan", doScan, docScan}, {"gated_delta", doGatedDelta, docGatedDelta},
 	}},
 	{"Experts", []word{
-		{"route", doRoute, docRoute}, {"experts", doExperts, docExperts},
+		{"route", doRoute, docRoute}, {"experts", doExperts, docExperts}, {"expert_linear", doExpertLinear, docExpertLinear},
 	}},
 	{"Stored tensors, at load", []word{
 		{"tensor", doTensor, docTensor}, {"stored", doStored, docStored}, {"stacked", doStacked, docStacked}, {"rows", doRows, docRows},

@@ -32,6 +32,33 @@ func doHeadLinear(t *tracer, name string, args starlark.Tuple, kwargs []starlark
 	return t.made(t.b.HeadLinear(x.node, w.w))
 }
 
+const docExpertLinear = `expert_linear(x, route, weight, sum=False)
+One matrix of each chosen expert. x [h], or [k, h] with a row for each of the k chosen, gives [k, e]. For mixtures whose experts are no feed-forward
+networks, such as mixtures of attention heads.
+- x: a value.
+- route: what route returned.
+- weight: the name of a stored tensor, or a weight, [experts, e, h].
+- sum: add the results, each times its weight: [e].
+Errors: another number of experts, or widths that do not fit.
+`
+
+func doExpertLinear(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var x, route *value
+	var weight starlark.Value
+	var sum bool
+	if err := starlark.UnpackArgs(name, args, kwargs, "x", &x, "route", &route, "weight", &weight, "sum?", &sum); err != nil {
+		return nil, err
+	}
+	w, err := t.operand(weight, "")
+	if err != nil {
+		return nil, err
+	}
+	if x.node == nil || route.node == nil || w.w == nil {
+		return &value{t: t}, nil
+	}
+	return t.apply(graph.OpExpertLinear, &graph.ExpertLinearAttr{W: w.w, Sum: sum}, x, route)
+}
+
 const docIndexTopK = `index_topk(q, k, w, top)
 The positions that attention is to see: those of the tokens so far with the largest Σ_h w[h] · max(0, q[h] · k), top of them; all while there are no
 more. The keys k go into a cache of their own. Give the result to attention(…, allowed = …), of this layer or of later ones.

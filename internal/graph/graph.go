@@ -105,8 +105,9 @@ const (
 	OpGatedDelta Op = "gated_delta" // gated delta rule; *DeltaAttr
 
 	// Of latent and sparse attention; see latent.go.
-	OpHeadLinear Op = "head_linear" // [H,d] by a matrix a head → [H,e]; *HeadLinearAttr
-	OpIndex      Op = "index_topk"  // q [H,d], k [d], w [H] → the positions chosen; *IndexAttr
+	OpHeadLinear   Op = "head_linear"   // [H,d] by a matrix a head → [H,e]; *HeadLinearAttr
+	OpExpertLinear Op = "expert_linear" // x [h] or [k,h], route → [k,e] or [e]; *ExpertLinearAttr
+	OpIndex        Op = "index_topk"    // q [H,d], k [d], w [H] → the positions chosen; *IndexAttr
 )
 
 // EmbedAttr: Table is [V, …]; an id at or beyond Guard (if Guard > 0) reads row 0.

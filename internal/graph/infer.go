@@ -44,6 +44,8 @@ func infer(g *Graph, op Op, attr any, want []int, in []*Node) (shape []int, rows
 		shape, err = inferRoute(a, in[0])
 	case *ExpertsAttr:
 		shape, err = inferExperts(g, a, in)
+	case *ExpertLinearAttr:
+		shape, err = inferExpertLinear(g, a, in)
 	case *HeadLinearAttr:
 		shape, err = inferHeadLinear(a, in[0])
 	case *IndexAttr:
@@ -76,7 +78,7 @@ var arity = map[Op]int{
 	OpTokens: 0, OpPositions: 0, OpTypes: 0, OpPool: 1, OpParam: 0, OpConst: 0, OpEmbed: 1, OpLinear: 1, OpNorm: 1, OpUnary: 1, OpBinary: 2, OpWhere: 3,
 	OpReduce: 1, OpSoftmax: 1, OpReshape: 1, OpTranspose: 1, OpSlice: 1, OpConcat: -1, OpGather: 2, OpRope: 1, OpAttention: -1,
 	OpRoute: 1, OpExperts: 2, OpBlockSum: 1, OpBlockAttn: 5, OpConv1D: 1, OpScan: 4, OpGatedDelta: 5,
-	OpHeadLinear: 1, OpIndex: 3,
+	OpHeadLinear: 1, OpIndex: 3, OpExpertLinear: 2,
 }
 
 func anyMemory(in []*Node) bool {
@@ -95,7 +97,7 @@ func joinRows(op Op, in []*Node) (Rows, error) {
 		default:
 			return 0, fmt.Errorf("%s: mixes rows of tokens with rows of the encoder's output", op)
 		}
-		if n.Op == OpRoute && op != OpExperts {
+		if n.Op == OpRoute && op != OpExperts && op != OpExpertLinear {
 			return 0, fmt.Errorf("%s: takes a value, got a route", op)
 		}
 	}

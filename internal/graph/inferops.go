@@ -32,6 +32,9 @@ func checkAttr(op Op, attr any) error {
 	case OpHeadLinear:
 		a, is := attr.(*HeadLinearAttr)
 		ok = is && a.W != nil
+	case OpExpertLinear:
+		a, is := attr.(*ExpertLinearAttr)
+		ok = is && a.W != nil
 	default:
 		want, is := newAttr[op]
 		ok = is && fmt.Sprintf("%T", want()) == fmt.Sprintf("%T", attr)
@@ -56,6 +59,7 @@ var newAttr = map[Op]func() any{
 	OpConv1D: func() any { return &ConvAttr{} }, OpScan: func() any { return &ScanAttr{} }, OpGatedDelta: func() any { return &DeltaAttr{} },
 	OpPool:       func() any { return &PoolAttr{} },
 	OpHeadLinear: func() any { return &HeadLinearAttr{} }, OpIndex: func() any { return &IndexAttr{} },
+	OpExpertLinear: func() any { return &ExpertLinearAttr{} },
 }
 
 // expect compares the shape of a weight; a nil weight passes.

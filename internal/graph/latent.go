@@ -20,6 +20,30 @@ type HeadLinearAttr struct{ W *Weight }
 // numbers, then −1: all of them where there are no more than TopK.
 type IndexAttr struct{ Cache, TopK int }
 
+// ExpertLinearAttr multiplies by a matrix of each chosen expert (mixtures of
+// attention heads; Zhang et al. 2022). In: x [h], or [k, h] with a row for each
+// of the k chosen, and the route. W is [E, e, h]. The result is [k, e]; with Sum
+// it is their sum, each times its weight, [e].
+type ExpertLinearAttr struct {
+	W   *Weight
+	Sum bool
+}
+
+func inferExpertLinear(g *Graph, a *ExpertLinearAttr, in []*Node) ([]int, error) {
+	x, route := in[0].Shape, in[1]
+	if route.Op != OpRoute {
+		return nil, fmt.Errorf("expert_linear: takes a value and a route, got %s", route.Op)
+	}
+	k, scores := route.Width(), g.Nodes[route.In[0]].Shape[0]
+	if len(x) == 0 || len(x) > 2 || len(x) == 2 && x[0] != k || len(a.W.Shape) != 3 || a.W.Shape[0] != scores || a.W.Shape[2] != x[len(x)-1] {
+		return nil, fmt.Errorf("expert_linear: the input %v of %d chosen of %d experts does not fit the weight %v of %v", x, k, scores, a.W.Shape, a.W)
+	}
+	if a.Sum {
+		return []int{a.W.Shape[1]}, nil
+	}
+	return []int{k, a.W.Shape[1]}, nil
+}
+
 func inferHeadLinear(a *HeadLinearAttr, x *Node) ([]int, error) {
 	if len(x.Shape) != 2 || len(a.W.Shape) != 3 || a.W.Shape[0] != x.Shape[0] || a.W.Shape[2] != x.Shape[1] {
 		return nil, fmt.Errorf("head_linear: the input %v needs a weight [heads, out, in] of as many heads, got %v of %v", x.Shape, a.W.Shape, a.W)

@@ -198,6 +198,8 @@ func AttrWeights(attr any) []*Weight {
 		add(a.Gate, a.Up, a.Down, a.GateBias, a.UpBias, a.DownBias)
 	case *HeadLinearAttr:
 		add(a.W)
+	case *ExpertLinearAttr:
+		add(a.W)
 	case *ConvAttr:
 		add(a.W, a.B)
 	case *ScanAttr:

@@ -8,7 +8,7 @@ import (
 // withExperts are the zoo's families of experts and of latent attention.
 var withExperts = []string{"olmoe", "qwen2_moe", "granitemoe", "granitemoeshared", "granitemoe_swa", "dbrx", "aria_text", "cohere2_moe", "minimax_m2",
 	"hunyuan_v1_moe", "kolibri1", "llama4_text", "deepseek_v2", "deepseek_v3", "sarvam_mla", "glm4_moe_lite", "minicpm3", "axk1", "axk2", "deepseek_v32", "glm_moe_dsa",
-	"longcat_flash", "hy_v4"}
+	"longcat_flash", "hy_v4", "jetmoe"}
 
 // TestZooExperts is TestZoo for the families with experts.
 func TestZooExperts(t *testing.T) {

@@ -102,6 +102,26 @@ func (n *net) index(x *graph.Node, table, top int) *graph.Node {
 	return n.must(n.IndexTopK(q, k, n.linear(in, 2), top))
 }
 
+// mixtureCases are mixtures of attention heads: queries and outputs of the
+// experts chosen, keys and values of all.
+var mixtureCases = []testCase{
+	{name: "experts/attention heads", has: []program.Kind{program.KindOp, program.KindAttention}, build: func(n *net) *graph.Node {
+		x := n.embed()
+		for n.Layer = 0; n.Layer < 2; n.Layer++ {
+			in := n.rms(x)
+			attr := &graph.RouteAttr{TopK: 2, Score: "none", ChosenSoftmax: true, Scale: 1}
+			r := n.must(n.Add(graph.OpRoute, attr, nil, n.linear(in, 5)))
+			q := n.must(n.Add(graph.OpExpertLinear, &graph.ExpertLinearAttr{W: n.matrix(quant.BF16, 5, 32, width)}, nil, in, r))
+			k, v := n.reshape(n.linear(in, 32), 2, 16), n.reshape(n.linear(in, 32), 2, 16)
+			a := n.must(n.Attention(n.reshape(q, 4, 16), k, v, graph.AttentionAttr{Scale: 0.25, Mask: graph.MaskCausal, Tile: true}))
+			out := &graph.ExpertLinearAttr{W: n.matrix(quant.F32, 5, width, 32), Sum: true}
+			x = n.add(x, n.must(n.Add(graph.OpExpertLinear, out, nil, n.reshape(a, 2, 32), r)))
+		}
+		n.Layer--
+		return n.head(x)
+	}},
+}
+
 func latentCase(name string, q int, attr func(n *net) graph.AttentionAttr) testCase {
 	return testCase{name: "latent/" + name, has: []program.Kind{program.KindHeads, program.KindAttention}, build: func(n *net) *graph.Node {
 		table, x := n.table(8), n.embed()

@@ -30,6 +30,40 @@ func (m *Machine) headLinear(a *graph.HeadLinearAttr, x, out *Value) error {
 	})
 }
 
+// expertLinear evaluates graph.ExpertLinearAttr.
+func (m *Machine) expertLinear(a *graph.ExpertLinearAttr, in []*Value, out *Value) error {
+	w, err := m.weight(a.W)
+	if err != nil {
+		return err
+	}
+	e, d := a.W.Shape[1], a.W.Shape[2]
+	k := len(in[1].Idx) / max(1, out.Rows)
+	return m.parallel(e, func(from, to int) error {
+		buf := make([]float32, d)
+		for t := 0; t < out.Rows; t++ {
+			x, weights := in[0].Row(t), in[1].Row(t)
+			for i := from; i < to; i++ {
+				sum := 0.0
+				for j := range k {
+					if err := w.Floats(buf, int(in[1].Idx[t*k+j])*e+i); err != nil {
+						return err
+					}
+					y := float32(dot(x[j*d%len(x):][:d], buf))
+					if a.Sum {
+						sum += float64(weights[j]) * float64(y)
+						continue
+					}
+					out.Row(t)[j*e+i] = y
+				}
+				if a.Sum {
+					out.Row(t)[i] = float32(sum)
+				}
+			}
+		}
+		return nil
+	})
+}
+
 // index evaluates graph.IndexAttr.
 func (m *Machine) index(a *graph.IndexAttr, in []*Value, b *batch.Batch, out *Value) error {
 	d := in[1].Width

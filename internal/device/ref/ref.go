@@ -200,6 +200,8 @@ func (m *Machine) compute(n *graph.Node, in []*Value, b *batch.Batch, out *Value
 		return pool(n.Attr.(*graph.PoolAttr).How, in[0], b, out)
 	case graph.OpExperts:
 		return m.experts(n.Attr.(*graph.ExpertsAttr), in, out)
+	case graph.OpExpertLinear:
+		return m.expertLinear(n.Attr.(*graph.ExpertLinearAttr), in, out)
 	case graph.OpHeadLinear:
 		return m.headLinear(n.Attr.(*graph.HeadLinearAttr), in[0], out)
 	case graph.OpIndex:
