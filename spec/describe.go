@@ -19,6 +19,8 @@ type Info struct {
 	Classes    []string // architectures
 	GGUF       []string
 	When       bool // some rule has a further condition
+	// NotCovered is what its comment "# Not covered: …" says, lines that follow included.
+	NotCovered string
 }
 
 // Describe reads a shipped specification's head.
@@ -35,6 +37,14 @@ func Describe(name string) (Info, error) {
 		}
 		if s != "" && !strings.HasPrefix(s, "#") {
 			i.Lines++
+		}
+	}
+	if _, rest, ok := strings.Cut("\n"+src, "\n# Not covered: "); ok {
+		for n, line := range strings.Split(rest, "\n") {
+			if n > 0 && !strings.HasPrefix(line, "#") {
+				break
+			}
+			i.NotCovered = strings.TrimSpace(i.NotCovered + " " + strings.TrimSpace(strings.TrimPrefix(line, "#")))
 		}
 	}
 	t := newTracer(noFiles{}, Options{})

@@ -156,7 +156,11 @@ func (w *draftWriter) branch(in, after string) {
 	y := w.mixture(in)
 	if r.down != "" && w.inside[r.down].layers < w.layers {
 		w.linef("        if not stored(L + %q):  # guess: some layers are dense", strings.ReplaceAll(r.xDown, "{e}", "0"))
-		w.linef("            x += %s", w.dense(in))
+		y := w.dense(in)
+		if after != "" {
+			y = w.norm(y, after, true)
+		}
+		w.linef("            x += %s", y)
 		w.line("            continue")
 	}
 	w.router(in)
@@ -204,7 +208,7 @@ func (w *draftWriter) router(in string) {
 		renorm = ", renorm = True"
 	}
 	w.keys["norm_topk_prob"] = true
-	if key := w.configKey("routed_scaling_factor", "router_scaling_factor"); key != "" {
+	if key := w.configKey("routed_scaling_factor", "router_scaling_factor", "route_scale"); key != "" {
 		w.keys[key] = true
 		renorm += ", scale = c." + key
 	}

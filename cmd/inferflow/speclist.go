@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -12,22 +13,33 @@ import (
 )
 
 func specListCommand() *cobra.Command {
-	return &cobra.Command{
+	var asJSON bool
+	c := &cobra.Command{
 		Use:   "list",
 		Short: "List the shipped specifications and what they serve",
 		Args:  argsBetween(0, 0, "no arguments"),
 		RunE: func(c *cobra.Command, args []string) error {
+			var infos []spec.Info
 			t := table{head: []string{"name", "lines", "model_type", "gguf", ""}, right: []bool{false, true}, limit: terminalWidth(os.Stdout)}
 			for _, name := range spec.Library() {
 				i, err := spec.Describe(name)
 				if err != nil {
 					return err
 				}
+				infos = append(infos, i)
 				t.add(name, fmt.Sprint(i.Lines), strings.Join(i.ModelTypes, " "), strings.Join(i.GGUF, " "), i.Title)
+			}
+			if asJSON {
+				enc := json.NewEncoder(os.Stdout)
+				enc.SetIndent("", "  ")
+				enc.SetEscapeHTML(false)
+				return enc.Encode(infos)
 			}
 			return t.write(os.Stdout, "", colored(os.Stdout))
 		},
 	}
+	c.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return c
 }
 
 func specShowCommand() *cobra.Command {

@@ -3,7 +3,9 @@ package bench
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/inferflow/inferflow/internal/model"
@@ -130,9 +132,32 @@ func Explain(m *model.Model) (*Explanation, error) {
 func valuesOf(c []spec.ConfigValue) []Value {
 	out := make([]Value, len(c))
 	for i, v := range c {
-		out[i] = Value(v)
+		out[i] = Value{v.Key, sayable(v.Value), v.Source}
 	}
 	return out
+}
+
+// sayable is a value with the numbers that JSON has no word for as text.
+func sayable(v any) any {
+	switch v := v.(type) {
+	case float64:
+		if math.IsInf(v, 0) || math.IsNaN(v) {
+			return strconv.FormatFloat(v, 'g', -1, 64)
+		}
+	case []any:
+		out := make([]any, len(v))
+		for i, x := range v {
+			out[i] = sayable(x)
+		}
+		return out
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, x := range v {
+			out[k] = sayable(x)
+		}
+		return out
+	}
+	return v
 }
 
 // endTokens asks each place that may name an end token.
