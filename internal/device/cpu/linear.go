@@ -5,6 +5,7 @@ import (
 	"github.com/inferflow/inferflow/internal/kernel/gemm"
 	"github.com/inferflow/inferflow/internal/kernel/vec"
 	"github.com/inferflow/inferflow/internal/program"
+	"github.com/inferflow/inferflow/quant"
 )
 
 // tileCols is the number of output columns of a claimed piece of a product at
@@ -17,6 +18,7 @@ type prep struct {
 	norm  *norm
 	k     int
 	kinds [2]bool
+	view  bool // rows may be read where they lie, if they need no preparing
 }
 
 func (l *loader) prep(a *graph.NormAttr, weights ...*graph.Weight) (p prep, err error) {
@@ -41,6 +43,10 @@ func (l *loader) prep(a *graph.NormAttr, weights ...*graph.Weight) (p prep, err 
 // itself, many are split with a barrier after.
 func (p *prep) run(s *Stage, w *worker, x []float32, width, rows int) *[2]*gemm.Acts {
 	c := s.counter(w)
+	if p.view && rows > privateRows && p.norm == nil && !p.kinds[gemm.Int8] && width == p.k {
+		w.view[gemm.Float].Alias(x, rows, p.k)
+		return &w.view
+	}
 	if rows <= privateRows {
 		p.rows(&w.acts, x, width, w.norm, rows, 0, rows)
 		return &w.acts
@@ -71,6 +77,7 @@ func (p *prep) rows(acts *[2]*gemm.Acts, x []float32, width int, tmp []float32, 
 // epilogue is what follows a product, on a tile of it.
 type epilogue struct {
 	act      func(x []float32)
+	gelu     bool // act is the exact gelu, which has a kernel with a bias
 	scale    float32
 	softcap  float32
 	residual program.Buf
@@ -82,6 +89,7 @@ func makeEpilogue(e program.Epilogue) (out epilogue, err error) {
 		out.scale = 1
 	}
 	if e.Act != nil {
+		out.gelu = e.Act.F == "gelu"
 		out.act, err = activation(e.Act)
 	}
 	return out, err
@@ -132,6 +140,7 @@ func (l *loader) linear(x *program.Linear) (executor, error) {
 		return nil, err
 	}
 	l.counters++
+	e.view = true
 	if x.Up == nil {
 		return e, nil
 	}
@@ -166,22 +175,59 @@ func (e *linear) run(s *Stage, w *worker) {
 	c := s.counter(w)
 	panels := e.w.Panels()
 	chunk := chunkOf(panels, s.team.Size(), rows)
-	for from, to, ok := claim(c, panels, chunk); ok; from, to, ok = claim(c, panels, chunk) {
-		e.tile(s, w, acts, out, n, rows, from, to)
+	g := gridOf(e.w, rows, panels, chunk)
+	for i, _, ok := claim(c, g.size(), 1); ok; i, _, ok = claim(c, g.size(), 1) {
+		row, end, from, to := g.tile(i)
+		e.tile(s, w, acts, out, n, row, end, from, to)
 	}
 }
 
-func (e *linear) tile(s *Stage, w *worker, acts *[2]*gemm.Acts, out []float32, n, rows, from, to int) {
+// grid cuts a product into tiles of rows and panels, those of one run of panels
+// one after the other.
+type grid struct{ rows, step, panels, chunk int }
+
+func gridOf(m *gemm.Matrix, rows, panels, chunk int) grid {
+	return grid{rows, max(1, rowsAtOnce(m, rows)), panels, chunk} // no rows: no tiles
+}
+
+func (g *grid) bands() int { return (g.rows + g.step - 1) / g.step }
+func (g *grid) size() int  { return g.bands() * ((g.panels + g.chunk - 1) / g.chunk) }
+
+// tile is the i-th: rows [row, end) of panels [from, to).
+func (g *grid) tile(i int) (row, end, from, to int) {
+	b := g.bands()
+	row, from = i%b*g.step, i/b*g.chunk
+	return row, min(g.rows, row+g.step), from, min(g.panels, from+g.chunk)
+}
+
+// tileRows is the number of rows of a product whose results stay in the first
+// cache until they are finished: a multiple of the kernels' tiles.
+const tileRows = 96
+
+// rowsAtOnce is the number of rows of one tile: all of them where panels are
+// unpacked for them, which pays the better the more there are.
+func rowsAtOnce(m *gemm.Matrix, rows int) int {
+	if m.Type() == quant.F32 {
+		return min(rows, tileRows)
+	}
+	return rows
+}
+
+// tile computes rows [row, end) of panels [from, to).
+func (e *linear) tile(s *Stage, w *worker, acts *[2]*gemm.Acts, out []float32, n, row, end, from, to int) {
 	col, cols, stride := from*16, min(to*16, n)-from*16, (to-from)*16
 	y := w.tile
-	product(e.w, acts, y, rows, from, to, w)
+	product(e.w, acts, y, row, end, from, to, w)
 	var up []float32
 	if e.up != nil {
 		up = w.tile[len(w.tile)/2:]
-		product(e.up, acts, up, rows, from, to, w)
+		product(e.up, acts, up, row, end, from, to, w)
 	}
-	for r := 0; r < rows; r++ {
+	for r := range end - row {
 		yr := y[r*stride : r*stride+cols]
+		if up == nil && e.finishAtOnce(s, out[(row+r)*n+col:(row+r)*n+col+cols], yr, col, (row+r)*n+col) {
+			continue
+		}
 		if e.b != nil {
 			vec.Add(yr, yr, e.b[col:col+cols])
 		}
@@ -194,12 +240,33 @@ func (e *linear) tile(s *Stage, w *worker, acts *[2]*gemm.Acts, out []float32, n
 		} else if e.epi.act != nil {
 			e.epi.act(yr)
 		}
-		e.epi.finish(s, out, yr, r*n+col)
+		e.epi.finish(s, out, yr, (row+r)*n+col)
 	}
 }
 
-// product computes panels [from, to) for all rows into y, whose rows are
+// finishAtOnce writes y with bias, activation and residual to out in one pass;
+// false where there is no kernel for what is to be done. col is y's first
+// column, at its place in the whole buffer.
+func (e *linear) finishAtOnce(s *Stage, out, y []float32, col, at int) bool {
+	if e.epi.scale != 1 || e.epi.softcap != 0 || e.b == nil {
+		return false
+	}
+	b := e.b[col : col+len(y)]
+	switch {
+	case e.epi.act == nil && e.epi.residual == program.None:
+		vec.Add(out, y, b)
+	case e.epi.act == nil:
+		vec.AddAdd(out, y, b, s.bufs[e.epi.residual][at:at+len(y)])
+	case e.epi.gelu && e.epi.residual == program.None:
+		vec.GELUErfAdd(out, y, b)
+	default:
+		return false
+	}
+	return true
+}
+
+// product computes panels [from, to) for rows [row, end) into y, whose rows are
 // 16·(to−from) apart, with the first panel in column 0.
-func product(m *gemm.Matrix, acts *[2]*gemm.Acts, y []float32, rows, from, to int, w *worker) {
-	m.MulTile(y, (to-from)*16, acts[gemm.KindOf(m.Type())], 0, rows, from, to, w.mul)
+func product(m *gemm.Matrix, acts *[2]*gemm.Acts, y []float32, row, end, from, to int, w *worker) {
+	m.MulTile(y, (to-from)*16, acts[gemm.KindOf(m.Type())], row, end, from, to, w.mul)
 }

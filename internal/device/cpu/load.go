@@ -268,7 +268,7 @@ func (l *loader) allocate() error {
 	s, rows := l.s, l.s.o.Limits.Capacity()
 	total := 64
 	for _, b := range s.p.Buffers {
-		total += rows*b.Width*4 + 64
+		total += (rows+gemm.SpareRows)*b.Width*4 + 64
 	}
 	total += rows*(l.maxK+l.qkv)*4 + 256
 	for _, r := range s.ropes {
@@ -286,7 +286,7 @@ func (l *loader) allocate() error {
 		return f
 	}
 	for _, b := range s.p.Buffers {
-		s.bufs = append(s.bufs, take(rows*b.Width))
+		s.bufs = append(s.bufs, take((rows+gemm.SpareRows)*b.Width))
 	}
 	s.normed, s.qkv = take(rows*l.maxK), take(rows*l.qkv)
 	for _, r := range s.ropes {
@@ -312,6 +312,7 @@ func (l *loader) workers() {
 	s := l.s
 	for i := 0; i < s.team.Size(); i++ {
 		w := &worker{id: i, mul: gemm.NewScratch(l.maxK), norm: make([]float32, max(privateRows, 1)*l.maxK)}
+		w.view = [2]*gemm.Acts{{}, {}}
 		w.acts[gemm.Float], w.acts[gemm.Int8] = gemm.NewActs(privateRows, l.maxK), gemm.NewActs(privateRows, l.maxK)
 		w.tile = make([]float32, 2*max(s.o.Limits.Capacity()*tileCols, fewRows*maxPanels*16))
 		w.regs = make([]float32, max(maxRegs*tileFloats, l.maxK)) // also a whole row, of experts that return their input

@@ -183,7 +183,7 @@ func (e *moe) scores(s *Stage, w *worker, acts *[2]*gemm.Acts, rows int) {
 	c := s.counter(w)
 	n := e.router.N()
 	for from, to, ok := claim(c, e.router.Panels(), 1); ok; from, to, ok = claim(c, e.router.Panels(), 1) {
-		product(e.router, acts, w.tile, rows, from, to, w)
+		product(e.router, acts, w.tile, 0, rows, from, to, w)
 		col, cols := from*16, min(to*16, n)-from*16
 		for r := 0; r < rows; r++ {
 			dst := s.moe.scores[r*n+col : r*n+col+cols]

@@ -86,6 +86,7 @@ func (l *loader) lowerQKV(x *program.QKV) (executor, error) {
 	if e.prep, err = l.prep(x.PreNorm, x.Q.W, x.K.W, x.V.W); err != nil {
 		return nil, err
 	}
+	e.view = true
 	for i := range e.h {
 		h := &e.h[i]
 		h.at = e.width
@@ -111,10 +112,12 @@ func (e *qkv) run(s *Stage, w *worker) {
 	acts := e.prep.run(s, w, x, width, s.rows)
 	c := s.counter(w)
 	chunk := chunkOf(e.first[3], s.team.Size(), s.rows)
-	for from, to, ok := claim(c, e.first[3], chunk); ok; from, to, ok = claim(c, e.first[3], chunk) {
+	g := gridOf(e.h[0].m, s.rows, e.first[3], chunk)
+	for t, _, ok := claim(c, g.size(), 1); ok; t, _, ok = claim(c, g.size(), 1) {
+		row, end, from, to := g.tile(t)
 		for i := range e.h {
 			if lo, hi := max(from, e.first[i]), min(to, e.first[i+1]); lo < hi {
-				e.h[i].product(s, w, acts, e.width, lo-e.first[i], hi-e.first[i])
+				e.h[i].product(s, w, acts, e.width, row, end, lo-e.first[i], hi-e.first[i])
 			}
 		}
 	}
@@ -128,12 +131,13 @@ func (e *qkv) run(s *Stage, w *worker) {
 	}
 }
 
-func (h *head) product(s *Stage, w *worker, acts *[2]*gemm.Acts, width, from, to int) {
+func (h *head) product(s *Stage, w *worker, acts *[2]*gemm.Acts, width, row, end, from, to int) {
 	y := w.tile
-	product(h.m, acts, y, s.rows, from, to, w)
 	col, cols, stride := from*16, min(to*16, h.m.N())-from*16, (to-from)*16
-	for r := 0; r < s.rows; r++ {
-		dst := s.qkv[r*width+h.at+col : r*width+h.at+col+cols]
+	product(h.m, acts, y, row, end, from, to, w)
+	for r := range end - row {
+		at := (row+r)*width + h.at + col
+		dst := s.qkv[at : at+cols]
 		if h.b != nil {
 			vec.Add(dst, y[r*stride:r*stride+cols], h.b[col:col+cols])
 		} else {

@@ -120,13 +120,20 @@ func (e *normExec) run(s *Stage, w *worker) { s.byRows(w, s.rowsOf(e.step.Out), 
 func (e *normExec) row(s *Stage, w *worker, r int) {
 	x, n := s.buf(e.step.In)
 	out, _ := s.buf(e.step.Out)
-	y, x := w.norm[:n], x[r*n:(r+1)*n]
-	part := e.step.Part
+	x, part := x[r*n:(r+1)*n], e.step.Part
 	if part == 0 {
 		part = n
 	}
+	y := out[r*n : (r+1)*n]
+	finished := e.scale == 1 && e.step.Residual == program.None
+	if !finished {
+		y = w.norm[:n]
+	}
 	for at := 0; at < n; at += part {
 		e.n.part(y[at:at+part], x[at:at+part], at)
+	}
+	if finished {
+		return
 	}
 	if e.scale != 1 {
 		vec.Scale(y, y, e.scale)

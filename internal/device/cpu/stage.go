@@ -80,6 +80,7 @@ type worker struct {
 	id    int
 	mul   *gemm.Scratch
 	acts  [2]*gemm.Acts // few rows, prepared privately
+	view  [2]*gemm.Acts // rows that need no preparing
 	heads [2]*gemm.Acts // a block of rows of one head
 	norm  []float32
 	tile  []float32

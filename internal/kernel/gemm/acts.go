@@ -104,6 +104,21 @@ func (a *Acts) Prepare(kind Kind, x []float32, stride, rows, k int, from, to int
 	}
 }
 
+// SpareRows is the number of rows that must follow the rows given to Alias.
+const SpareRows = spareRows
+
+// Alias makes a read rows rows of k float32 where they lie, one behind the other
+// from x[0] on, instead of a copy: x, which must be aligned to 4 bytes only, holds
+// SpareRows more rows, whose values do not matter, and stays as it is while a
+// is read. It panics if x is too short.
+func (a *Acts) Alias(x []float32, rows, k int) {
+	if rows < 0 || k < 1 || len(x) < (rows+spareRows)*k {
+		panic("gemm: Alias: the rows do not fit the values")
+	}
+	a.buf = unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(x))), 4*len(x))
+	a.kind, a.rows, a.k, a.stride = Float, rows, k, 4*k
+}
+
 // Gather makes a hold the given prepared rows of src in that order: the rows of
 // one expert. It panics if they do not fit.
 func (a *Acts) Gather(src *Acts, rows []int32) {

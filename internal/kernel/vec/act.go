@@ -152,6 +152,22 @@ func GELUErf(dst, x []float32) {
 	}
 }
 
+// GELUErfAdd computes dst = gelu(a + b), the exact form.
+func GELUErfAdd(dst, a, b []float32) {
+	n := len(dst)
+	if n == 0 {
+		return
+	}
+	a, b = a[:n], b[:n]
+	if useAVX2 {
+		geluErfAddAVX2(&dst[0], &a[0], &b[0], n)
+		return
+	}
+	for i, v := range a {
+		dst[i] = geluErf(v + b[i])
+	}
+}
+
 // GELUErfMul computes dst = GELUErf(gate) · up.
 func GELUErfMul(dst, gate, up []float32) {
 	n := len(dst)

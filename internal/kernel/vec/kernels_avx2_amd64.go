@@ -9,6 +9,11 @@ package vec
 //go:noescape
 func addAVX2(dst *float32, a *float32, b *float32, n int)
 
+// addAddAVX2 computes dst = a + b + c.
+//
+//go:noescape
+func addAddAVX2(dst *float32, a *float32, b *float32, c *float32, n int)
+
 // subAVX2 computes dst = a - b.
 //
 //go:noescape
@@ -33,6 +38,11 @@ func scaleAVX2(dst *float32, x *float32, s float32, n int)
 //
 //go:noescape
 func shiftScaleAVX2(dst *float32, x *float32, mean float32, scale float32, n int)
+
+// layerAVX2 computes dst = (x - mean) · scale · w + b.
+//
+//go:noescape
+func layerAVX2(dst *float32, x *float32, w *float32, b *float32, mean float32, scale float32, n int)
 
 // scaleWeightAVX2 computes dst = x · scale · (offset + w).
 //
@@ -103,6 +113,11 @@ func geluErfMulAVX2(dst *float32, gate *float32, up *float32, n int)
 //
 //go:noescape
 func sigmoidMulAVX2(dst *float32, gate *float32, up *float32, n int)
+
+// geluErfAddAVX2 computes dst = geluErf(a + b).
+//
+//go:noescape
+func geluErfAddAVX2(dst *float32, a *float32, b *float32, n int)
 
 // softcapAVX2 computes dst = limit · tanh(inv · x).
 //

@@ -59,6 +59,49 @@ DATA tailMask<>+56(SB)/4, $0x00000000
 DATA tailMask<>+60(SB)/4, $0x00000000
 GLOBL tailMask<>(SB), RODATA|NOPTR, $64
 
+// func addAddAVX2(dst *float32, a *float32, b *float32, c *float32, n int)
+// Requires: AVX
+TEXT ·addAddAVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ a+8(FP), CX
+	MOVQ b+16(FP), DX
+	MOVQ c+24(FP), BX
+	MOVQ n+32(FP), SI
+
+loop:
+	CMPQ    SI, $+8
+	JL      tail
+	VMOVUPS (CX), Y0
+	VMOVUPS (DX), Y1
+	VMOVUPS (BX), Y2
+	VADDPS  Y1, Y0, Y0
+	VADDPS  Y2, Y0, Y0
+	VMOVUPS Y0, (AX)
+	ADDQ    $+32, AX
+	ADDQ    $+32, CX
+	ADDQ    $+32, DX
+	ADDQ    $+32, BX
+	SUBQ    $+8, SI
+	JMP     loop
+
+tail:
+	TESTQ      SI, SI
+	JZ         done
+	LEAQ       tailMask<>+0(SB), DI
+	MOVQ       $0x00000008, R8
+	SUBQ       SI, R8
+	VMOVUPS    (DI)(R8*4), Y0
+	VMASKMOVPS (CX), Y0, Y1
+	VMASKMOVPS (DX), Y0, Y2
+	VMASKMOVPS (BX), Y0, Y3
+	VADDPS     Y2, Y1, Y1
+	VADDPS     Y3, Y1, Y1
+	VMASKMOVPS Y1, Y0, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
 // func subAVX2(dst *float32, a *float32, b *float32, n int)
 // Requires: AVX
 TEXT ·subAVX2(SB), NOSPLIT, $0-32
@@ -238,6 +281,57 @@ tail:
 	VMASKMOVPS (CX), Y2, Y3
 	VSUBPS     Y0, Y3, Y3
 	VMULPS     Y1, Y3, Y3
+	VMASKMOVPS Y3, Y2, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+// func layerAVX2(dst *float32, x *float32, w *float32, b *float32, mean float32, scale float32, n int)
+// Requires: AVX, AVX2, SSE
+TEXT ·layerAVX2(SB), NOSPLIT, $0-48
+	MOVQ         dst+0(FP), AX
+	MOVQ         x+8(FP), CX
+	MOVQ         w+16(FP), DX
+	MOVQ         b+24(FP), BX
+	MOVQ         n+40(FP), SI
+	MOVSS        mean+32(FP), X0
+	VBROADCASTSS X0, Y0
+	MOVSS        scale+36(FP), X1
+	VBROADCASTSS X1, Y1
+
+loop:
+	CMPQ    SI, $+8
+	JL      tail
+	VMOVUPS (CX), Y2
+	VMOVUPS (DX), Y3
+	VMOVUPS (BX), Y4
+	VSUBPS  Y0, Y2, Y2
+	VMULPS  Y1, Y2, Y2
+	VMULPS  Y3, Y2, Y2
+	VADDPS  Y4, Y2, Y2
+	VMOVUPS Y2, (AX)
+	ADDQ    $+32, AX
+	ADDQ    $+32, CX
+	ADDQ    $+32, DX
+	ADDQ    $+32, BX
+	SUBQ    $+8, SI
+	JMP     loop
+
+tail:
+	TESTQ      SI, SI
+	JZ         done
+	LEAQ       tailMask<>+0(SB), DI
+	MOVQ       $0x00000008, R8
+	SUBQ       SI, R8
+	VMOVUPS    (DI)(R8*4), Y2
+	VMASKMOVPS (CX), Y2, Y3
+	VMASKMOVPS (DX), Y2, Y4
+	VMASKMOVPS (BX), Y2, Y5
+	VSUBPS     Y0, Y3, Y3
+	VMULPS     Y1, Y3, Y3
+	VMULPS     Y4, Y3, Y3
+	VADDPS     Y5, Y3, Y3
 	VMASKMOVPS Y3, Y2, (AX)
 
 done:
@@ -1708,6 +1802,145 @@ tail:
 	VADDPS       c3f800000<>+0(SB), Y5, Y5
 	VDIVPS       Y5, Y3, Y5
 	VMULPS       Y2, Y5, Y5
+	VMASKMOVPS   Y5, Y0, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+// func geluErfAddAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·geluErfAddAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ a+8(FP), CX
+	MOVQ b+16(FP), DX
+	MOVQ n+24(FP), BX
+
+loop:
+	CMPQ         BX, $+8
+	JL           tail
+	VMOVUPS      (CX), Y0
+	VMOVUPS      (DX), Y1
+	VADDPS       Y1, Y0, Y0
+	VANDPS       c7fffffff<>+0(SB), Y0, Y1
+	VMULPS       c3f3504f3<>+0(SB), Y1, Y1
+	VMOVUPS      c3f800000<>+0(SB), Y2
+	VMOVUPS      c3f000000<>+0(SB), Y3
+	VFMADD213PS  c3f800000<>+0(SB), Y1, Y3
+	VDIVPS       Y3, Y2, Y2
+	VMOVUPS      cbd71f246<>+0(SB), Y3
+	VFMADD213PS  c3e91b3d1<>+0(SB), Y2, Y3
+	VFMADD213PS  cbef97251<>+0(SB), Y2, Y3
+	VFMADD213PS  c3e8e5eeb<>+0(SB), Y2, Y3
+	VFMADD213PS  cbcda1f89<>+0(SB), Y2, Y3
+	VFMADD213PS  c3e4f8d3e<>+0(SB), Y2, Y3
+	VFMADD213PS  c3e78f02a<>+0(SB), Y2, Y3
+	VFMADD213PS  c3e909380<>+0(SB), Y2, Y3
+	VFMADD213PS  c3e906da1<>+0(SB), Y2, Y3
+	VMULPS       Y2, Y3, Y3
+	VMULPS       c3f000000<>+0(SB), Y3, Y3
+	VMULPS       Y1, Y1, Y1
+	VXORPS       c80000000<>+0(SB), Y1, Y1
+	VMOVUPS      cc2d00000<>+0(SB), Y2
+	VMAXPS       Y1, Y2, Y1
+	VMOVUPS      c42b20000<>+0(SB), Y2
+	VMINPS       Y1, Y2, Y1
+	VMULPS       c3fb8aa3b<>+0(SB), Y1, Y2
+	VROUNDPS     $0x00, Y2, Y2
+	VMOVAPS      Y1, Y1
+	VFNMADD231PS c3f318000<>+0(SB), Y2, Y1
+	VFNMADD231PS cb95e8083<>+0(SB), Y2, Y1
+	VMOVUPS      c39506967<>+0(SB), Y4
+	VFMADD213PS  c3ab743ce<>+0(SB), Y1, Y4
+	VFMADD213PS  c3c088908<>+0(SB), Y1, Y4
+	VFMADD213PS  c3d2aa9c1<>+0(SB), Y1, Y4
+	VFMADD213PS  c3e2aaaaa<>+0(SB), Y1, Y4
+	VFMADD213PS  c3f000000<>+0(SB), Y1, Y4
+	VMULPS       Y1, Y1, Y5
+	VFMADD213PS  Y1, Y5, Y4
+	VADDPS       c3f800000<>+0(SB), Y4, Y4
+	VCVTPS2DQ    Y2, Y2
+	VPSRAD       $0x01, Y2, Y1
+	VPSUBD       Y1, Y2, Y2
+	VPADDD       c0000007f<>+0(SB), Y1, Y1
+	VPSLLD       $0x17, Y1, Y1
+	VMULPS       Y1, Y4, Y4
+	VPADDD       c0000007f<>+0(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y4, Y4
+	VMULPS       Y3, Y4, Y4
+	VMOVUPS      c3f800000<>+0(SB), Y1
+	VSUBPS       Y4, Y1, Y1
+	VBLENDVPS    Y0, Y4, Y1, Y4
+	VMULPS       Y0, Y4, Y4
+	VMOVUPS      Y4, (AX)
+	ADDQ         $+32, AX
+	ADDQ         $+32, CX
+	ADDQ         $+32, DX
+	SUBQ         $+8, BX
+	JMP          loop
+
+tail:
+	TESTQ        BX, BX
+	JZ           done
+	LEAQ         tailMask<>+0(SB), SI
+	MOVQ         $0x00000008, DI
+	SUBQ         BX, DI
+	VMOVUPS      (SI)(DI*4), Y0
+	VMASKMOVPS   (CX), Y0, Y1
+	VMASKMOVPS   (DX), Y0, Y2
+	VADDPS       Y2, Y1, Y1
+	VANDPS       c7fffffff<>+0(SB), Y1, Y2
+	VMULPS       c3f3504f3<>+0(SB), Y2, Y2
+	VMOVUPS      c3f800000<>+0(SB), Y3
+	VMOVUPS      c3f000000<>+0(SB), Y4
+	VFMADD213PS  c3f800000<>+0(SB), Y2, Y4
+	VDIVPS       Y4, Y3, Y3
+	VMOVUPS      cbd71f246<>+0(SB), Y4
+	VFMADD213PS  c3e91b3d1<>+0(SB), Y3, Y4
+	VFMADD213PS  cbef97251<>+0(SB), Y3, Y4
+	VFMADD213PS  c3e8e5eeb<>+0(SB), Y3, Y4
+	VFMADD213PS  cbcda1f89<>+0(SB), Y3, Y4
+	VFMADD213PS  c3e4f8d3e<>+0(SB), Y3, Y4
+	VFMADD213PS  c3e78f02a<>+0(SB), Y3, Y4
+	VFMADD213PS  c3e909380<>+0(SB), Y3, Y4
+	VFMADD213PS  c3e906da1<>+0(SB), Y3, Y4
+	VMULPS       Y3, Y4, Y4
+	VMULPS       c3f000000<>+0(SB), Y4, Y4
+	VMULPS       Y2, Y2, Y2
+	VXORPS       c80000000<>+0(SB), Y2, Y2
+	VMOVUPS      cc2d00000<>+0(SB), Y3
+	VMAXPS       Y2, Y3, Y2
+	VMOVUPS      c42b20000<>+0(SB), Y3
+	VMINPS       Y2, Y3, Y2
+	VMULPS       c3fb8aa3b<>+0(SB), Y2, Y3
+	VROUNDPS     $0x00, Y3, Y3
+	VMOVAPS      Y2, Y2
+	VFNMADD231PS c3f318000<>+0(SB), Y3, Y2
+	VFNMADD231PS cb95e8083<>+0(SB), Y3, Y2
+	VMOVUPS      c39506967<>+0(SB), Y5
+	VFMADD213PS  c3ab743ce<>+0(SB), Y2, Y5
+	VFMADD213PS  c3c088908<>+0(SB), Y2, Y5
+	VFMADD213PS  c3d2aa9c1<>+0(SB), Y2, Y5
+	VFMADD213PS  c3e2aaaaa<>+0(SB), Y2, Y5
+	VFMADD213PS  c3f000000<>+0(SB), Y2, Y5
+	VMULPS       Y2, Y2, Y6
+	VFMADD213PS  Y2, Y6, Y5
+	VADDPS       c3f800000<>+0(SB), Y5, Y5
+	VCVTPS2DQ    Y3, Y3
+	VPSRAD       $0x01, Y3, Y2
+	VPSUBD       Y2, Y3, Y3
+	VPADDD       c0000007f<>+0(SB), Y2, Y2
+	VPSLLD       $0x17, Y2, Y2
+	VMULPS       Y2, Y5, Y5
+	VPADDD       c0000007f<>+0(SB), Y3, Y3
+	VPSLLD       $0x17, Y3, Y3
+	VMULPS       Y3, Y5, Y5
+	VMULPS       Y4, Y5, Y5
+	VMOVUPS      c3f800000<>+0(SB), Y2
+	VSUBPS       Y5, Y2, Y2
+	VBLENDVPS    Y1, Y5, Y2, Y5
+	VMULPS       Y1, Y5, Y5
 	VMASKMOVPS   Y5, Y0, (AX)
 
 done:

@@ -16,6 +16,9 @@ func expSumAVX2(_, _ *float32, _ float32, _ int) float32      { return 0 }
 func scaleWeightAVX2(_, _, _ *float32, _, _ float32, _ int)   {}
 func shiftScaleAVX2(_, _ *float32, _, _ float32, _ int)       {}
 func addAVX2(_, _, _ *float32, _ int)                         {}
+func addAddAVX2(_, _, _, _ *float32, _ int)                   {}
+func layerAVX2(_, _, _, _ *float32, _, _ float32, _ int)      {}
+func geluErfAddAVX2(_, _, _ *float32, _ int)                  {}
 func subAVX2(_, _, _ *float32, _ int)                         {}
 func mulAVX2(_, _, _ *float32, _ int)                         {}
 func divAVX2(_, _, _ *float32, _ int)                         {}

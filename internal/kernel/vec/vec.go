@@ -46,6 +46,11 @@ func LayerNorm(dst, x, w, b []float32, eps float32) {
 	x = x[:n]
 	mean := sum(x) / float32(n)
 	scale := float32(1 / math.Sqrt(float64(sumSquares(x, mean)/float32(n)+eps)))
+	if useAVX2 && w != nil && b != nil {
+		w, b = w[:n], b[:n]
+		layerAVX2(&dst[0], &x[0], &w[0], &b[0], mean, scale, n)
+		return
+	}
 	if useAVX2 {
 		shiftScaleAVX2(&dst[0], &x[0], mean, scale, n)
 	} else {
@@ -126,6 +131,22 @@ func Dot(x, y []float32) float32 {
 		p[i%lanes] += float32(v * y[i])
 	}
 	return tree(&p)
+}
+
+// AddAdd computes dst = (a + b) + c.
+func AddAdd(dst, a, b, c []float32) {
+	n := len(dst)
+	if n == 0 {
+		return
+	}
+	a, b, c = a[:n], b[:n], c[:n]
+	if useAVX2 {
+		addAddAVX2(&dst[0], &a[0], &b[0], &c[0], n)
+		return
+	}
+	for i, v := range a {
+		dst[i] = v + b[i] + c[i]
+	}
 }
 
 // Add computes dst = a + b.

@@ -422,3 +422,40 @@ func BenchmarkOps(b *testing.B) {
 		}
 	})
 }
+
+// TestFused holds the kernels that do several things at once against their
+// parts, in bits.
+func TestFused(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 7))
+	for _, n := range []int{0, 1, 7, 8, 9, 64, 100} {
+		v := make([][]float32, 5)
+		for i := range v {
+			v[i] = make([]float32, n)
+			for k := range v[i] {
+				v[i][k] = float32(3 * rng.NormFloat64())
+			}
+		}
+		got, want := v[3], v[4]
+		check := func(what string) {
+			t.Helper()
+			for k := range want {
+				if math.Float32bits(got[k]) != math.Float32bits(want[k]) {
+					t.Errorf("%s of %d: value %d is %g, its parts give %g", what, n, k, got[k], want[k])
+				}
+			}
+		}
+		AddAdd(got, v[0], v[1], v[2])
+		Add(want, v[0], v[1])
+		Add(want, want, v[2])
+		check("AddAdd")
+		GELUErfAdd(got, v[0], v[1])
+		Add(want, v[0], v[1])
+		GELUErf(want, want)
+		check("GELUErfAdd")
+		LayerNorm(got, v[0], v[1], v[2], 1e-5)
+		LayerNorm(want, v[0], nil, nil, 1e-5)
+		Mul(want, want, v[1])
+		Add(want, want, v[2])
+		check("LayerNorm")
+	}
+}

@@ -210,6 +210,10 @@ func (c *asm) whileAtLeast(n reg.GPVirtual, size int, body func()) {
 // floatTile is the number of rows of a tile of the wide float kernel.
 const floatTile = 6
 
+// floatUnroll is the number of values along K between two jumps: the end of a
+// segment is then foreseen.
+const floatUnroll = 8
+
 // wideFloat emits the kernel that adds one segment of float weights [n][16],
 // times tiles of 6 rows, to the results.
 func (c *asm) wideFloat(name string) {
@@ -229,19 +233,26 @@ func (c *asm) wideFloat(name string) {
 				c.VXORPS(acc[m][h], acc[m][h], acc[m][h])
 			}
 		}
-		c.loop(n, func() {
+		step := func(i int) {
 			w0, w1 := c.YMM(), c.YMM()
-			c.VMOVUPS(operand.Mem{Base: w}, w0)
-			c.VMOVUPS(operand.Mem{Base: w, Disp: 32}, w1)
+			c.VMOVUPS(operand.Mem{Base: w, Disp: 64 * i}, w0)
+			c.VMOVUPS(operand.Mem{Base: w, Disp: 64*i + 32}, w1)
 			for m := range acc {
 				v := c.YMM()
-				c.VBROADCASTSS(x.six(m, 0, five), v)
+				c.VBROADCASTSS(x.six(m, 4*i, five), v)
 				c.VFMADD231PS(w0, v, acc[m][0])
 				c.VFMADD231PS(w1, v, acc[m][1])
 			}
-			c.advance(w, 64)
-			c.advance(x.base, 4)
+		}
+		c.whileAtLeast(n, floatUnroll, func() {
+			for i := range floatUnroll {
+				step(i)
+			}
+			c.advance(w, 64*floatUnroll)
+			c.advance(x.base, 4*floatUnroll)
 		})
+		c.TESTQ(n, n)
+		c.skip(c.JZ, func() { c.loop(n, func() { step(0); c.advance(w, 64); c.advance(x.base, 4) }) })
 		c.LEAQ(operand.Mem{Base: dst.stride, Index: dst.stride, Scale: 4}, five)
 		for m := range acc {
 			for h := range 2 {

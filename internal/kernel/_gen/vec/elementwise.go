@@ -5,6 +5,12 @@ func arithmetic(g *gen) {
 	ab := []string{"dst", "a", "b"}
 	g.each("addAVX2", "addAVX2 computes dst = a + b.", "func(dst, a, b *float32, n int)", ab, nil,
 		func(_, in []vecr) vecr { g.VADDPS(in[1], in[0], in[0]); return in[0] })
+	g.each("addAddAVX2", "addAddAVX2 computes dst = a + b + c.", "func(dst, a, b, c *float32, n int)", []string{"dst", "a", "b", "c"}, nil,
+		func(_, in []vecr) vecr {
+			g.VADDPS(in[1], in[0], in[0])
+			g.VADDPS(in[2], in[0], in[0])
+			return in[0]
+		})
 	g.each("subAVX2", "subAVX2 computes dst = a - b.", "func(dst, a, b *float32, n int)", ab, nil,
 		func(_, in []vecr) vecr { g.VSUBPS(in[1], in[0], in[0]); return in[0] })
 	g.each("mulAVX2", "mulAVX2 computes dst = a · b.", "func(dst, a, b *float32, n int)", ab, nil,
@@ -19,6 +25,15 @@ func arithmetic(g *gen) {
 		func(s, in []vecr) vecr {
 			g.VSUBPS(s[0], in[0], in[0])
 			g.VMULPS(s[1], in[0], in[0])
+			return in[0]
+		})
+	g.each("layerAVX2", "layerAVX2 computes dst = (x - mean) · scale · w + b.",
+		"func(dst, x, w, b *float32, mean, scale float32, n int)", []string{"dst", "x", "w", "b"}, []string{"mean", "scale"},
+		func(s, in []vecr) vecr {
+			g.VSUBPS(s[0], in[0], in[0])
+			g.VMULPS(s[1], in[0], in[0])
+			g.VMULPS(in[1], in[0], in[0])
+			g.VADDPS(in[2], in[0], in[0])
 			return in[0]
 		})
 	g.each("scaleWeightAVX2", "scaleWeightAVX2 computes dst = x · scale · (offset + w).",
@@ -60,6 +75,11 @@ func activations(g *gen) {
 				return y
 			})
 	}
+	g.each("geluErfAddAVX2", "geluErfAddAVX2 computes dst = geluErf(a + b).", "func(dst, a, b *float32, n int)", []string{"dst", "a", "b"}, nil,
+		func(_, in []vecr) vecr {
+			g.VADDPS(in[1], in[0], in[0])
+			return g.geluErf(in[0])
+		})
 	g.each("softcapAVX2", "softcapAVX2 computes dst = limit · tanh(inv · x).",
 		"func(dst, x *float32, inv, limit float32, n int)", []string{"dst", "x"}, []string{"inv", "limit"},
 		func(s, in []vecr) vecr {
