@@ -11,9 +11,10 @@ var recurrent = []string{"mamba2", "falcon_h1", "granitemoehybrid", "nemotron_h"
 
 // TestZooRecurrent holds them against the reference: exact, compiled in one
 // chunk, in chunks of 5 and token by token, and node by node. The tiny models of
-// the delta rule amplify rounding: PyTorch's own forms are 1e-5 apart there.
+// the delta rule amplify rounding, for their heads are normalised when they are
+// nearly nothing (q·k ≈ 0): PyTorch's own two forms are 1e-5 apart there.
 func TestZooRecurrent(t *testing.T) {
-	dir, own := zoo(t), 3e-5
+	dir, own := zoo(t), 6e-5
 	for _, family := range recurrent {
 		g := readGolden(t, filepath.Join(dir, family, "golden.json"))
 		t.Run(family, func(t *testing.T) { testReferenceWithin(t, filepath.Join(dir, family), g, 1e-4, own) })

@@ -204,7 +204,7 @@ func TestGGUF(t *testing.T) {
 		}
 		for _, g := range cases {
 			t.Run(fmt.Sprintf("%s/%d tokens", strings.TrimSuffix(filepath.Base(file), ".gguf"), len(g.IDs)), func(t *testing.T) {
-				testReference(t, file, g, 1e-4)
+				testReferenceWithin(t, file, g, 1e-4, 6e-5) // the delta rule amplifies rounding, see TestZooRecurrent
 			})
 		}
 	}

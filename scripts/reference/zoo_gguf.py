@@ -6,6 +6,7 @@ override assumes; docs/correctness.md lists them.
     zoo_gguf.py ZOO LLAMA_CPP OUT [NAME ...]"""
 import json
 import pathlib
+import re
 import shutil
 import sys
 import tempfile
@@ -45,6 +46,19 @@ MODELS = {
         "rope_scaling": {"type": "longrope", "short_factor": [1.0, 1.1, 1.2, 1.3], "long_factor": [2.0, 3.0, 4.0, 5.0]}}, (), (12, 24)),
 }
 
+KINDS = {"layer_types": ["mamba", "attention", "mamba", "mamba"]}  # the spelling that the converter knows
+MODELS |= {
+    # Layers with a state of the sequence.
+    "granitemoehybrid": ("granitemoehybrid", KINDS, (), (24,)),
+    "nemotron_h": ("nemotron_h", {"mamba_d_head": 16}, (), (24,)),  # where the converter looks for it
+    "qwen3_next": ("qwen3_next", {}, (), (24,)),
+    "qwen3_5_text": ("qwen3_5_text", {}, (), (24,)),
+    "qwen3_5_moe_text": ("qwen3_5_moe_text", {}, (), (24,)),
+    "kimi_linear": ("kimi_linear", {"linear_attn_config": {
+        "full_attn_layers": [2, 4], "kda_layers": [1, 3], "head_dim": 8, "num_heads": 6, "short_conv_kernel_size": 4},
+        "first_k_dense_replace": 1}, (), (24,)),
+}
+
 
 def stand_in(self):
     """A vocabulary without meaning: these models speak ids."""
@@ -69,14 +83,18 @@ def folder(name, root):
     words = {"t%d" % i: i for i in range(c["vocab_size"])}
     (d / "tokenizer.json").write_text(json.dumps({"model": {"vocab": words}, "added_tokens": []}))  # one converter counts them
     t = {k: v for k, v in load_file(zoo / family / "model.safetensors").items() if k not in left_out}
+    if family == "kimi_linear":  # the zoo has the dense layer under a name of its own
+        t = {re.sub(r"block_sparse_moe\.(gate|up|down)_proj", r"mlp.\1_proj", k): v for k, v in t.items()}
     save_file(t, d / "model.safetensors", metadata={"format": "pt"})
     return d
 
 
 def convert(d, path):
     hp = ModelBase.load_hparams(d, False)
+    hp |= {k: v for k, v in MODELS[d.name][1].items() if v is not DELETE}  # in the spelling that was asked for
     cls = get_model_class(get_model_architecture(hp, ModelType.TEXT))
     cls.set_vocab = stand_in
+    cls.no_mtp = True
     with torch.inference_mode():
         cls(d, gguf.LlamaFileType.MOSTLY_BF16, path, hparams=hp).write()
 

@@ -25,7 +25,7 @@ func (l *loader) recurrent(x *program.Recurrent) (executor, error) {
 			return nil, err
 		}
 	}
-	l.recurrence = max(l.recurrence, 3*x.Size+2*x.Width)
+	l.recurrence = max(l.recurrence, 3*x.Size)
 	l.counters++
 	return e, nil
 }
@@ -40,20 +40,20 @@ func (e *recurrent) run(s *Stage, w *worker) {
 			before, state := s.states.pair(x.Cache(), q, h*e.tile, e.tile)
 			if before == nil {
 				clear(state)
-			} else {
-				copy(state, before)
+				before = state
 			}
 			if x.Scan != nil {
-				e.scan(s, q, h, state)
+				e.scan(s, q, h, before, state)
 			} else {
-				e.delta(s, w, q, h, state)
+				e.delta(s, w, q, h, before, state)
 			}
 		}
 	}
 }
 
-// scan runs head h of q; state is [Width, Size].
-func (e *recurrent) scan(s *Stage, q *batch.Seq, h int, state []float32) {
+// scan runs head h of q; states are [Width, Size]. The first position reads the
+// state from before, the others read what was written.
+func (e *recurrent) scan(s *Stage, q *batch.Seq, h int, from, state []float32) {
 	x := e.step
 	p, n, g := x.Width, x.Size, h/(x.Heads/x.Groups)
 	out, width := s.buf(x.Out)
@@ -61,49 +61,45 @@ func (e *recurrent) scan(s *Stage, q *batch.Seq, h int, state []float32) {
 		in, dt := s.view(x.In[0], r)[h*p:(h+1)*p], s.view(x.In[3], r)[h]
 		b, c := s.view(x.In[1], r)[g*n:(g+1)*n], s.view(x.In[2], r)[g*n:(g+1)*n]
 		y := out[r*width+h*p : r*width+(h+1)*p]
-		vec.Scale(state, state, float32(math.Exp(float64(dt)*float64(e.a[h]))))
+		keep := float32(math.Exp(float64(dt) * float64(e.a[h])))
 		for i := range y {
-			row := state[i*n : (i+1)*n]
-			vec.AXPY(row, dt*in[i], b)
-			y[i] = vec.Dot(row, c)
+			y[i] = vec.DecayDot(state[i*n:(i+1)*n], from[i*n:(i+1)*n], b, c, keep, dt*in[i])
 		}
+		from = state
 	}
 }
 
-// delta runs head h of q; state is [Size, Width].
-func (e *recurrent) delta(s *Stage, w *worker, q *batch.Seq, h int, state []float32) {
+// delta runs head h of q; states are [Width, Size], so that a row is what one
+// component of the value reads.
+func (e *recurrent) delta(s *Stage, w *worker, q *batch.Seq, h int, from, state []float32) {
 	x := e.step
 	dk, dv, kh := x.Size, x.Width, h/(x.Heads/x.Groups)
 	if x.Delta.Tile {
 		kh = h % x.Groups
 	}
-	qs, ks, keep := w.rec[:dk], w.rec[dk:2*dk], w.rec[2*dk:3*dk]
-	read, change := w.rec[3*dk:3*dk+dv], w.rec[3*dk+dv:3*dk+2*dv]
+	qs, ks, decay := w.rec[:dk], w.rec[dk:2*dk], w.rec[2*dk:3*dk]
 	out, width := s.buf(x.Out)
 	for r := int(q.Row); r < int(q.Row+q.N); r++ {
 		unit(qs, s.view(x.In[0], r)[kh*dk:(kh+1)*dk], x.Unit[0])
 		unit(ks, s.view(x.In[1], r)[kh*dk:(kh+1)*dk], x.Unit[1])
-		v, beta := s.view(x.In[2], r)[h*dv:(h+1)*dv], s.view(x.In[4], r)[h]
+		v, g, beta := s.view(x.In[2], r)[h*dv:(h+1)*dv], s.view(x.In[3], r), s.view(x.In[4], r)[h]
 		y := out[r*width+h*dv : r*width+(h+1)*dv]
-		if g := s.view(x.In[3], r); x.PerChannel {
-			vec.Exp(keep, g[h*dk:(h+1)*dk])
+		keep := float32(1)
+		if x.PerChannel {
+			vec.Exp(decay, g[h*dk:(h+1)*dk])
 		} else {
-			fill(keep, float32(math.Exp(float64(g[h]))))
+			keep = float32(math.Exp(float64(g[h])))
 		}
-		clear(read)
-		for i, k := range ks {
-			row := state[i*dv : (i+1)*dv]
-			vec.Scale(row, row, keep[i])
-			vec.AXPY(read, k, row)
+		for i := range y {
+			old, row := from[i*dk:(i+1)*dk], state[i*dk:(i+1)*dk]
+			if x.PerChannel {
+				vec.Mul(row, old, decay)
+				old = row
+			}
+			change := beta * (v[i] - float32(keep*vec.Dot(old, ks)))
+			y[i] = vec.DecayDot(row, old, ks, qs, keep, change)
 		}
-		vec.Sub(change, v, read)
-		vec.Scale(change, change, beta)
-		clear(y)
-		for i, k := range ks {
-			row := state[i*dv : (i+1)*dv]
-			vec.AXPY(row, k, change)
-			vec.AXPY(y, qs[i], row)
-		}
+		from = state
 	}
 }
 

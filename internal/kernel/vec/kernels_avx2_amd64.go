@@ -144,6 +144,11 @@ func sumSquaresAVX2(x *float32, mean float32, n int) float32
 //go:noescape
 func dotAVX2(x *float32, y *float32, n int) float32
 
+// decayDotAVX2 computes dst = a · s + b · u and returns the sum of dst · c.
+//
+//go:noescape
+func decayDotAVX2(dst *float32, s *float32, u *float32, c *float32, a float32, b float32, n int) float32
+
 // expSumAVX2 computes dst = exp(x - m) and returns the sum.
 //
 //go:noescape

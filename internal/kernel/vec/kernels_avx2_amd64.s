@@ -2453,6 +2453,108 @@ done:
 	VZEROUPPER
 	RET
 
+// func decayDotAVX2(dst *float32, s *float32, u *float32, c *float32, a float32, b float32, n int) float32
+// Requires: AVX, AVX2, FMA3, SSE
+TEXT ·decayDotAVX2(SB), NOSPLIT, $0-52
+	MOVQ         s+8(FP), AX
+	MOVQ         u+16(FP), CX
+	MOVQ         c+24(FP), DX
+	MOVQ         dst+0(FP), BX
+	MOVQ         n+40(FP), SI
+	MOVSS        a+32(FP), X0
+	VBROADCASTSS X0, Y0
+	MOVSS        b+36(FP), X1
+	VBROADCASTSS X1, Y1
+	VXORPS       Y2, Y2, Y2
+	VXORPS       Y3, Y3, Y3
+	VXORPS       Y4, Y4, Y4
+	VXORPS       Y5, Y5, Y5
+
+loop4:
+	CMPQ        SI, $+32
+	JL          loop1
+	VMOVUPS     (AX), Y6
+	VMOVUPS     (CX), Y7
+	VMOVUPS     (DX), Y8
+	VMULPS      Y0, Y6, Y6
+	VFMADD231PS Y1, Y7, Y6
+	VFMADD231PS Y6, Y8, Y2
+	VMOVUPS     Y6, (BX)
+	VMOVUPS     32(AX), Y6
+	VMOVUPS     32(CX), Y7
+	VMOVUPS     32(DX), Y8
+	VMULPS      Y0, Y6, Y6
+	VFMADD231PS Y1, Y7, Y6
+	VFMADD231PS Y6, Y8, Y3
+	VMOVUPS     Y6, 32(BX)
+	VMOVUPS     64(AX), Y6
+	VMOVUPS     64(CX), Y7
+	VMOVUPS     64(DX), Y8
+	VMULPS      Y0, Y6, Y6
+	VFMADD231PS Y1, Y7, Y6
+	VFMADD231PS Y6, Y8, Y4
+	VMOVUPS     Y6, 64(BX)
+	VMOVUPS     96(AX), Y6
+	VMOVUPS     96(CX), Y7
+	VMOVUPS     96(DX), Y8
+	VMULPS      Y0, Y6, Y6
+	VFMADD231PS Y1, Y7, Y6
+	VFMADD231PS Y6, Y8, Y5
+	VMOVUPS     Y6, 96(BX)
+	ADDQ        $+128, AX
+	ADDQ        $+128, CX
+	ADDQ        $+128, DX
+	ADDQ        $+128, BX
+	SUBQ        $+32, SI
+	JMP         loop4
+
+loop1:
+	CMPQ        SI, $+8
+	JL          tail
+	VMOVUPS     (AX), Y6
+	VMOVUPS     (CX), Y7
+	VMOVUPS     (DX), Y8
+	VMULPS      Y0, Y6, Y6
+	VFMADD231PS Y1, Y7, Y6
+	VFMADD231PS Y6, Y8, Y2
+	VMOVUPS     Y6, (BX)
+	ADDQ        $+32, AX
+	ADDQ        $+32, CX
+	ADDQ        $+32, DX
+	ADDQ        $+32, BX
+	SUBQ        $+8, SI
+	JMP         loop1
+
+tail:
+	TESTQ       SI, SI
+	JZ          done
+	LEAQ        tailMask<>+0(SB), DI
+	MOVQ        $0x00000008, R8
+	SUBQ        SI, R8
+	VMOVUPS     (DI)(R8*4), Y6
+	VMASKMOVPS  (AX), Y6, Y7
+	VMASKMOVPS  (CX), Y6, Y8
+	VMASKMOVPS  (DX), Y6, Y9
+	VMULPS      Y0, Y7, Y7
+	VFMADD231PS Y1, Y8, Y7
+	VANDPS      Y6, Y7, Y7
+	VFMADD231PS Y7, Y9, Y3
+	VMASKMOVPS  Y7, Y6, (BX)
+
+done:
+	VADDPS       Y3, Y2, Y2
+	VADDPS       Y5, Y4, Y4
+	VADDPS       Y4, Y2, Y2
+	VEXTRACTF128 $0x01, Y2, X0
+	VADDPS       X0, X2, X2
+	VMOVHLPS     X2, X2, X0
+	VADDPS       X0, X2, X2
+	VMOVSHDUP    X2, X0
+	VADDPS       X0, X2, X2
+	MOVSS        X2, ret+48(FP)
+	VZEROUPPER
+	RET
+
 // func expSumAVX2(dst *float32, x *float32, m float32, n int) float32
 // Requires: AVX, AVX2, FMA3, SSE
 TEXT ·expSumAVX2(SB), NOSPLIT, $0-36

@@ -7,9 +7,12 @@ const useAVX2 = false
 // The functions below are never reached: useAVX2 is a constant. They stand here so
 // that each exported function is written once.
 
-func sumAVX2(*float32, int) float32                           { return 0 }
-func sumSquaresAVX2(*float32, float32, int) float32           { return 0 }
-func dotAVX2(_, _ *float32, _ int) float32                    { return 0 }
+func sumAVX2(*float32, int) float32                 { return 0 }
+func sumSquaresAVX2(*float32, float32, int) float32 { return 0 }
+func dotAVX2(_, _ *float32, _ int) float32          { return 0 }
+func decayDotAVX2(_, _, _, _ *float32, _, _ float32, _ int) float32 {
+	return 0
+}
 func maxAVX2(*float32, int) (float32, uint32)                 { return 0, 0 }
 func findAVX2(*float32, float32, int) int                     { return 0 }
 func expSumAVX2(_, _ *float32, _ float32, _ int) float32      { return 0 }

@@ -46,6 +46,20 @@ func reductions(g *gen) {
 		names: []string{"x", "y"}, begin: g.zero, finish: g.storeSum,
 		step: func(_, in []vecr, _ *vecr, acc vecr) vecr { g.VFMADD231PS(in[0], in[1], acc); return nil },
 	})
+	g.reduce(reduction{
+		name: "decayDotAVX2", doc: "decayDotAVX2 computes dst = a · s + b · u and returns the sum of dst · c.",
+		signature: "func(dst, s, u, c *float32, a, b float32, n int) float32",
+		names:     []string{"s", "u", "c"}, scalars: []string{"a", "b"}, dst: "dst", begin: g.zero, finish: g.storeSum,
+		step: func(s, in []vecr, mask *vecr, acc vecr) vecr {
+			g.VMULPS(s[0], in[0], in[0])
+			g.VFMADD231PS(s[1], in[1], in[0])
+			if mask != nil {
+				g.VANDPS(*mask, in[0], in[0])
+			}
+			g.VFMADD231PS(in[0], in[2], acc)
+			return in[0]
+		},
+	})
 	g.expSum()
 	g.maximum()
 	g.find()
