@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/inferflow/inferflow/internal/batch"
@@ -42,6 +43,28 @@ func TestZooSource(t *testing.T) {
 				t.Fatal(err)
 			}
 			testSource(t, filepath.Join(dir, family), g)
+		})
+	}
+}
+
+// TestSourceGGUF holds the GGUF binding of encoder-decoders against PyTorch's
+// logits: files by llama.cpp's converter, made by scripts/reference/zoo_gguf.py.
+func TestSourceGGUF(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("testdata", "gguf-source", "*.gguf"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no files: %v", err)
+	}
+	for _, file := range files {
+		t.Run(filepath.Base(file), func(t *testing.T) {
+			raw, err := os.ReadFile(strings.TrimSuffix(file, ".gguf") + ".json")
+			var g sourceGolden
+			if err == nil {
+				err = json.Unmarshal(raw, &g)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			testSource(t, file, g)
 		})
 	}
 }

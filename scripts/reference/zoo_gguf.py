@@ -16,7 +16,7 @@ sys.path[:0] = [str(llama_cpp), str(llama_cpp / "gguf-py")]
 
 import torch  # noqa: E402
 from safetensors.torch import load_file, save_file  # noqa: E402
-from transformers import AutoModelForCausalLM  # noqa: E402
+from transformers import AutoModelForCausalLM, AutoModelForSeq2SeqLM  # noqa: E402
 
 import gguf  # noqa: E402
 from conversion import ModelBase, ModelType, get_model_architecture, get_model_class  # noqa: E402
@@ -60,6 +60,16 @@ MODELS |= {
 }
 
 
+# The same of encoder-decoders, into OUT-source. The format has no key for the factor of the tied head: its specification
+# takes a head of its own for the sign that there is none.
+# The converter wants no more decoder than encoder layers, so the weights are another model's of the kind.
+T5 = {"model_type": "t5", "architectures": ["T5ForConditionalGeneration"]}
+SOURCES = {
+    "t5": ("mt5", {**T5, "scale_decoder_outputs": True}, False),
+    "t5-head": ("mt5", {**T5, "scale_decoder_outputs": DELETE, "tie_word_embeddings": False}, True),
+}
+
+
 def stand_in(self):
     """A vocabulary without meaning: these models speak ids."""
     n = self.hparams.get("vocab_size")
@@ -76,7 +86,7 @@ def folder(name, root):
     c = json.loads((zoo / family / "config.json").read_text())
     for k, v in changes.items():
         if v is DELETE:
-            del c[k]
+            c.pop(k, None)
         else:
             c[k] = v
     (d / "config.json").write_text(json.dumps(c))
@@ -99,10 +109,31 @@ def convert(d, path):
         cls(d, gguf.LlamaFileType.MOSTLY_BF16, path, hparams=hp).write()
 
 
+def sources(root):
+    to = out.with_name(out.name + "-source")
+    to.mkdir(parents=True, exist_ok=True)
+    for name, (family, changes, head) in SOURCES.items():
+        MODELS[name] = (family, changes, (), ())
+        d = folder(name, root)
+        t = {k: v.bfloat16().float() for k, v in load_file(d / "model.safetensors").items()}
+        if head:
+            t["lm_head.weight"] = torch.randn(t["shared.weight"].shape, generator=torch.Generator().manual_seed(3)).bfloat16().float() * 0.25
+        save_file(t, d / "model.safetensors", metadata={"format": "pt"})
+        convert(d, to / (name + ".gguf"))
+        (d / "tokenizer.json").unlink()
+        model = AutoModelForSeq2SeqLM.from_pretrained(d, dtype=torch.float32, attn_implementation="eager").eval()
+        g = json.loads((zoo / family / "golden.json").read_text())
+        ask = {k: g[k] for k in ("input_ids", "decoder_input_ids")}
+        with torch.inference_mode():
+            logits = model(**{k: torch.tensor([v]) for k, v in ask.items()}).logits[0]
+        (to / (name + ".json")).write_text(json.dumps({**ask, "logits": [[float("%.6g" % v) for v in r] for r in logits.tolist()]}) + "\n")
+        print(name, (to / (name + ".gguf")).stat().st_size, "bytes")
+
+
 def main():
     out.mkdir(parents=True, exist_ok=True)
     root = pathlib.Path(tempfile.mkdtemp())
-    for name in sys.argv[4:] or MODELS:
+    for name in sys.argv[4:] or list(MODELS):
         d = folder(name, root)
         convert(d, out / (name + ".gguf"))
         (d / "tokenizer.json").unlink()
@@ -115,6 +146,8 @@ def main():
             cases.append({"input_ids": ids[:n], "logits": [[float("%.6g" % v) for v in r] for r in logits.tolist()]})
         (out / (name + ".json")).write_text(json.dumps(cases) + "\n")
         print(name, (out / (name + ".gguf")).stat().st_size, "bytes")
+    if not sys.argv[4:]:
+        sources(root)
     shutil.rmtree(root)
 
 
