@@ -3,6 +3,7 @@ package spec
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"go.starlark.net/starlark"
@@ -268,20 +269,38 @@ func cutSuffix(name string) (base, suffix string) {
 
 func baseName(name string) string { b, _ := cutSuffix(name); return b }
 
-// matcher is a pattern of ignored tensors: * stands for any characters, {…} for a number.
-type matcher struct{ glob string }
+// matcher is a pattern of ignored tensors: * stands for any characters, {…}
+// for a number. A number that is written out stands for itself.
+type matcher struct {
+	glob    string
+	literal bool // holds the names as they are, numbers and all
+}
 
 func newMatcher(pattern string) (matcher, error) {
-	key, _ := generalise(pattern)
-	m := matcher{strings.ReplaceAll(strings.ReplaceAll(key, "[", "\\["), "/", "\\/")}
+	key, parts := generalise(pattern)
+	m := matcher{literal: slices.ContainsFunc(parts, isNumber)}
+	if m.literal {
+		keep := 0
+		for i, p := range parts {
+			if isNumber(p) {
+				keep |= 1 << i
+			}
+		}
+		key = strings.ReplaceAll(specialise(key, parts, keep), "#", "[0-9]*")
+	}
+	m.glob = key
+	if !m.literal {
+		m.glob = strings.ReplaceAll(key, "[", "\\[")
+	}
+	m.glob = strings.ReplaceAll(m.glob, "/", "\\/")
 	_, err := path.Match(m.glob, "")
 	return m, err
 }
 
 // standardIgnored are buffers that checkpoints carry and nothing needs.
 var standardIgnored = []matcher{
-	{"*rotary_emb.inv_freq"}, {"*rotary_pos_emb.inv_freq"}, {"*rope.freqs"}, {"*.masked_bias"}, {"*position_ids"}, {"*token_type_ids"},
-	{"*rotary_emb.cos_cached"}, {"*rotary_emb.sin_cached"}, {"rope_freqs.weight"},
+	{glob: "*rotary_emb.inv_freq"}, {glob: "*rotary_pos_emb.inv_freq"}, {glob: "*rope.freqs"}, {glob: "*.masked_bias"}, {glob: "*position_ids"}, {glob: "*token_type_ids"},
+	{glob: "*rotary_emb.cos_cached"}, {glob: "*rotary_emb.sin_cached"}, {glob: "rope_freqs.weight"},
 }
 
 func (t *tracer) ignored(name string) bool {
@@ -292,7 +311,11 @@ func (t *tracer) ignored(name string) bool {
 	}
 	for _, list := range lists {
 		for _, m := range list {
-			if ok, _ := path.Match(m.glob, key); ok {
+			n := key
+			if m.literal {
+				n = name
+			}
+			if ok, _ := path.Match(m.glob, n); ok {
 				return true
 			}
 		}

@@ -100,8 +100,8 @@ func checkQuantization(files Files) error {
 // scaleIgnored are tensors of 8-bit folders that concern activations and
 // caches, which are kept in floating point here.
 var scaleIgnored = []matcher{
-	{"*.input_scale"}, {"*.activation_scale"}, {"*.output_scale"}, {"*.k_scale"}, {"*.v_scale"}, {"*.q_scale"}, {"*.kv_scale"}, {"*.prob_scale"},
-	{"*_activation_scale"}, {"*.input_scale_ub"}, {"*.k_proj.output_scale"}, {"*.v_proj.output_scale"}, {"*.weight_shape"},
+	{glob: "*.input_scale"}, {glob: "*.activation_scale"}, {glob: "*.output_scale"}, {glob: "*.k_scale"}, {glob: "*.v_scale"}, {glob: "*.q_scale"}, {glob: "*.kv_scale"}, {glob: "*.prob_scale"},
+	{glob: "*_activation_scale"}, {glob: "*.input_scale_ub"}, {glob: "*.k_proj.output_scale"}, {glob: "*.v_proj.output_scale"}, {glob: "*.weight_shape"},
 }
 
 // scaledType says that a tensor of this type may have factors beside it:

@@ -40,6 +40,9 @@ MODELS = {
     "phi": ("phi", {}, (), (24,)),
     # Every fourth layer has no positions; the list is not stored.
     "smollm3": ("smollm3", {"no_rope_layers": DELETE}, (), (24,)),
+    # The score is stored only where the configuration names it, as released ones do.
+    "deepseek_v3": ("deepseek_v3", {"scoring_func": "sigmoid"}, (), (24,)),
+    "deepseek_v32": ("deepseek_v32", {"scoring_func": "sigmoid", "num_nextn_predict_layers": 0}, (), (24,)),
     # Both lists of divisors: a prompt within the original positions, and one beyond.
     "phi3-longrope": ("phi3", {
         "original_max_position_embeddings": 16, "rope_parameters": DELETE, "rope_theta": 10000.0,
