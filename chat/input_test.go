@@ -82,7 +82,7 @@ func TestRoles(t *testing.T) {
 		{Options{LateSystem: LateSystemUser}, "[developer:d][user:u][user:s][user:v]"},
 		{Options{SystemInUser: true}, "[developer:d][user:u][user:s\n\nv]"},
 		{Options{SystemInUser: true, DeveloperRole: "system"}, "[user:d\n\nu][user:s\n\nv]"},
-		{Options{LateSystem: LateSystemMerge}, "[system:s][developer:d][user:u][user:v]"},
+		{Options{LateSystem: LateSystemMerge}, "[developer:d\n\ns][user:u][user:v]"},
 	} {
 		if got := render(t, source, c.o, Input{Messages: msgs}); got != c.want {
 			t.Errorf("%+v: got %q, want %q", c.o, got, c.want)

@@ -38,10 +38,13 @@ type LateSystem uint8
 
 // Late system messages are given to the template as they are, joined to the
 // first message (with a blank line between), or become messages of the user.
+// With Auto they are joined if and only if the template refuses them or leaves
+// them out.
 const (
 	LateSystemKeep LateSystem = iota
 	LateSystemMerge
 	LateSystemUser
+	LateSystemAuto
 )
 
 // Options say how a template is read and given its messages.
@@ -49,17 +52,23 @@ type Options struct {
 	Limits     jinja.Limits
 	Arguments  Arguments
 	LateSystem LateSystem
-	// DeveloperRole renames the role "developer"; "" keeps it.
+	// DeveloperRole renames the role "developer"; "" keeps it. DeveloperAuto
+	// renames it to "system" where the template refuses its messages or leaves
+	// them out, or only those that are not the first.
 	DeveloperRole string
+	DeveloperAuto bool
 	// SystemInUser joins system messages to the user's message that follows (a
-	// blank line between), for templates that refuse the role.
-	SystemInUser bool
+	// blank line between), for templates that refuse the role. SystemAuto does so
+	// if and only if the template refuses the role or leaves its messages out.
+	SystemInUser, SystemAuto bool
 }
 
 // Template is a parsed chat template, safe for concurrent use.
 type Template struct {
 	prog *jinja.Template
 	opts Options
+	// lateDeveloper says that only a first message may be the developer's.
+	lateDeveloper bool
 }
 
 // Piece is a stretch of the prompt; User says that it came from the
@@ -89,10 +98,11 @@ func Parse(source string, o Options) (*Template, error) {
 	if err != nil {
 		return nil, fmt.Errorf("chat: template: %w", err)
 	}
-	t := &Template{prog, o}
+	t := &Template{prog: prog, opts: o}
 	if o.Arguments == ArgumentsAuto && strings.Contains(source, "arguments") {
 		t.opts.Arguments = t.probeArguments()
 	}
+	t.probeRoles()
 	return t, nil
 }
 
@@ -107,7 +117,7 @@ func (t *Template) probeArguments() Arguments {
 		{Role: "assistant", Content: "a"},
 	}, Now: time.Unix(0, 0)}
 	try := func(a Arguments, content bool) (string, error) {
-		probe := &Template{t.prog, t.opts}
+		probe := &Template{prog: t.prog, opts: t.opts}
 		probe.opts.Arguments = a
 		in.Messages[1].NoContent = !content
 		return probe.RenderString(in)

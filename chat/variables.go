@@ -83,6 +83,9 @@ func (t *Template) arrange(msgs []Message) []Message {
 		if m.Role == "developer" && t.opts.DeveloperRole != "" {
 			m.Role = t.opts.DeveloperRole
 		}
+		if m.Role == "developer" && t.lateDeveloper && len(out) > 0 {
+			m.Role = "system"
+		}
 		if m.Role == "system" && len(out) > 0 {
 			switch t.opts.LateSystem {
 			case LateSystemUser:
@@ -128,9 +131,10 @@ func systemInUser(msgs []Message) []Message {
 	return out
 }
 
-// mergeSystem adds a system message to the first one, making it if need be.
+// mergeSystem adds a system message to the first one, or to the developer's in
+// its place, making it if need be.
 func mergeSystem(msgs []Message, m Message) []Message {
-	if msgs[0].Role != "system" {
+	if r := msgs[0].Role; r != "system" && r != "developer" {
 		return append([]Message{m}, msgs...)
 	}
 	join(&msgs[0], m)

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"slices"
 
 	"go.starlark.net/starlark"
 )
@@ -235,18 +236,44 @@ func doIgnore(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tup
 	return starlark.None, nil
 }
 
-const docChat = `chat(template="", end=[], tools="", reasoning="")
+const docChat = `chat(template="", end=[], tools="", reasoning="", developer=None, late_system=None, system=None)
 What is special in the model's chat format.
 - template: a Jinja template that replaces the files'.
 - end: further tokens that end an answer, beside those that the files name.
 - tools: name of the tool-call format.
 - reasoning: name of the reasoning format.
+- developer: what a message of the role developer becomes: "system", "user", or "keep". None: "keep", but "system" where the
+  template refuses or drops it.
+- late_system: what becomes of a system message that is not the first: "merge" (joined to the first, with a blank line between), "user" (a message of the user), or
+  "keep" (given to the template as it is). None: "keep", but "merge" where the template refuses or drops it, which a trial rendering finds out.
+- system: "user" joins system messages to the user's message that follows, for templates that refuse the role; "keep". None: as a trial rendering finds.
+Errors: another word than these.
 `
 
 func doChat(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var end strs
+	var developer, late, system starlark.Value
 	c := &t.chat
-	err := starlark.UnpackArgs(name, args, kwargs, "template?", &c.Template, "end?", &end, "tools?", &c.Tools, "reasoning?", &c.Reasoning)
+	err := starlark.UnpackArgs(name, args, kwargs, "template?", &c.Template, "end?", &end, "tools?", &c.Tools, "reasoning?", &c.Reasoning,
+		"developer?", &developer, "late_system?", &late, "system?", &system)
 	c.EndTokens = append(c.EndTokens, end...)
+	for _, o := range []struct {
+		what  string
+		v     starlark.Value
+		into  *string
+		words []string
+	}{
+		{"developer", developer, &c.Developer, []string{"keep", "system", "user"}}, {"late_system", late, &c.LateSystem, []string{"keep", "merge", "user"}},
+		{"system", system, &c.System, []string{"keep", "user"}},
+	} {
+		if err != nil || isNone(o.v) {
+			continue
+		}
+		s, ok := starlark.AsString(o.v)
+		if !ok || !slices.Contains(o.words, s) {
+			err = fmt.Errorf("chat: %s is one of %q or None, got %s", o.what, o.words, o.v)
+		}
+		*o.into = s
+	}
 	return starlark.None, err
 }

@@ -82,6 +82,11 @@ type Chat struct {
 	EndTokens []string // tokens that end an answer, beside those of the files
 	Tools     string   // name of the tool-call format
 	Reasoning string   // name of the reasoning format
+	// What becomes of roles that the template may not take; "" leaves it to a
+	// trial rendering.
+	Developer  string // "keep", "system" or "user"
+	LateSystem string // system messages behind the first: "keep", "merge" or "user"
+	System     string // "keep", or "user": joined to the user's message that follows
 }
 
 // Traced is the outcome of a trace.

@@ -68,10 +68,36 @@ cases = [
                     A("", tool_calls=[call(I2, "search", query="x", filters=[])], reasoning_content="r"), T(I2, "search", "[]"), A("End.")], TOOLS),
     ("tool-json-content", [U("Go"), A("", tool_calls=[call(I1, "get_weather", city="a\nb")]), T(I1, "get_weather", [{"type": "text", "text": "sunny"}]), U("k")], [WEATHER]),
 ]
+D = lambda c: {"role": "developer", "content": c}
+P = lambda *texts: [{"type": "text", "text": t} for t in texts]
+agent = [D("Use tools."), {"role": "user", "content": P("Which is warmer, ", "Bern or Zürich?")},
+         A("I look both up.", reasoning_content="Two cities,\ntwo calls.", tool_calls=[call(I1, "get_weather", city="Bern"), call(I2, "get_weather", city="Zürich", days=1)]),
+         T(I1, "get_weather", "{\"temp\": 19}"), T(I2, "get_weather", P("{\"temp\": 21.5}")),
+         A("", reasoning_content="Check the time.", tool_calls=[call("call00003", "now")]), T("call00003", "now", "12:00"),
+         A("Zürich, by 2.5 °C.", reasoning_content="21.5 > 19."), U("And in Basel?")]
+cases += [
+    ("agent", agent, TOOLS),
+    ("agent-system", [S("Use tools.")] + agent[1:], TOOLS),
+    ("agent-result-last", [S("Use tools.")] + agent[1:7], TOOLS),
+    ("agent-late-system", [S("One.")] + agent[1:8] + [S("Be brief now."), U("And in Basel?")], TOOLS),
+    ("late-developer", [S("One."), U("Hi"), A("Hello."), D("Two."), U("Bye")]),
+    ("developer-then-system", [D("One."), S("Two."), U("Hi"), A("Hello."), U("Bye")]),
+    ("two-systems", [S("One."), S("Two."), U("Hi")]),
+    ("late-system-last", [U("Hi"), A("Hello."), U("Bye"), S("Two.")]),
+    ("late-system-tools", tooltalk[:5] + [S("Two."), U("And Bern?")], TOOLS),
+    ("system-parts", [{"role": "system", "content": P("Be ", "brief.")}, {"role": "user", "content": P("Hi")}, {"role": "assistant", "content": P("Hel", "lo.")}, U("Bye")]),
+    ("images", [U("Look."), A("At what?"), {"role": "user", "content": [{"type": "text", "text": "a"}, {"type": "image"}, {"type": "image_url", "image_url": {"url": "x"}},
+                                                                         {"type": "text", "text": "b"}]}]),
+    ("reasoning-many", [S("Think."), U("1?"), A("one", reasoning_content="r1"), U("2?"), A("two", reasoning_content="r2"), U("3?"), A("three"), U("4?"),
+                        A("four", reasoning_content=" r4\n"), U("5?")]),
+    ("users-in-row", [U("Hi"), U("Again"), A("Hello."), A("Still here."), U("Bye")]),
+    ("tool-first", [T(I1, "now", "12:00"), U("Hi")], TOOLS),
+]
 flagged = [
     ("thinking-on", "user", {"enable_thinking": True, "thinking": True}),
     ("thinking-off", "multi", {"enable_thinking": False, "thinking": False}),
     ("thinking-off-tools", "tool-talk", {"enable_thinking": False, "thinking": False}),
+    ("agent-thinking-off", "agent-system", {"enable_thinking": False, "thinking": False}),
     ("effort-high", "reasoning", {"reasoning_effort": "high", "preserve_thinking": True, "clear_thinking": False}),
     ("identity", "tool-two", {"model_identity": "You are Test.", "builtin_tools": ["browser", "python"], "custom_instructions": "Do."}),
     ("dated", "system", {"date_string": "01 Jan 2025", "tools_in_user_message": False}),

@@ -8,7 +8,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strings"
 	"sync"
 	"time"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/inferflow/inferflow/internal/model"
 	"github.com/inferflow/inferflow/internal/sample"
 	"github.com/inferflow/inferflow/internal/sched"
+	"github.com/inferflow/inferflow/spec"
 	"github.com/inferflow/inferflow/tokenizer"
 )
 
@@ -54,11 +54,7 @@ func New(m *model.Model, queue int) (*Service, error) {
 	s := &Service{Model: m, Tok: m.Tokenizer, Created: time.Now()}
 	s.longest = sync.OnceValue(s.longestToken)
 	if m.Template != "" {
-		var o chat.Options
-		if !strings.Contains(m.Template, "developer") {
-			o.DeveloperRole = "system" // a newer name of the same role
-		}
-		if s.Template, s.badTemplate = chat.Parse(m.Template, o); s.badTemplate != nil {
+		if s.Template, s.badTemplate = chat.Parse(m.Template, roles(m.Traced.Chat)); s.badTemplate != nil {
 			s.Notes = append(s.Notes, fmt.Sprintf("conversations are refused, for the model's chat template cannot be read: %v", s.badTemplate))
 		}
 	}
@@ -66,6 +62,27 @@ func New(m *model.Model, queue int) (*Service, error) {
 	s.Engine = engine.New(m, engine.Options{Queue: queue, Blocks: m.Limits.Blocks,
 		Limits: sched.Limits{Rows: m.Limits.Rows, Seqs: m.Limits.Seqs, Tokens: m.Limits.Tokens, States: m.Limits.States, Source: m.Limits.Source}})
 	return s, nil
+}
+
+// roles are the options of a template as the specification has them; what it
+// leaves open is found by trial renderings.
+func roles(c spec.Chat) chat.Options {
+	o := chat.Options{LateSystem: chat.LateSystemAuto, SystemInUser: c.System == "user", SystemAuto: c.System == ""}
+	switch c.Developer {
+	case "system", "user":
+		o.DeveloperRole = c.Developer
+	case "":
+		o.DeveloperAuto = true
+	}
+	switch c.LateSystem {
+	case "keep":
+		o.LateSystem = chat.LateSystemKeep
+	case "merge":
+		o.LateSystem = chat.LateSystemMerge
+	case "user":
+		o.LateSystem = chat.LateSystemUser
+	}
+	return o
 }
 
 // Converses says whether the model takes conversations: it has a chat
