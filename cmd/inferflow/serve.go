@@ -22,7 +22,7 @@ import (
 
 func serveCommand() *cobra.Command {
 	var f modelFlags
-	var host, name, origins string
+	var host, name, origins, task string
 	var port int
 	var aliases []string
 	var quiet bool
@@ -30,12 +30,15 @@ func serveCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "serve [MODEL]",
 		Short: "Serve a model over OpenAI's API",
-		Long: `Serves a model at http://HOST:PORT/v1: chat/completions, completions, models.
+		Long: `Serves a model at http://HOST:PORT/v1: chat/completions, completions, models; a
+model that reads texts (an encoder, a folder of sentence-transformers, a
+classifier) serves embeddings and rerank instead.
 /health tells whether requests are taken, /metrics has gauges. Without MODEL the
 demo model is served. An .ini file of the C++ Inferflow is served as it says:
 port, model, its model_spec.json, prompt template, decoding strategy; flags win.`,
 		Example: `  inferflow serve smollm2
   inferflow serve inferflow_service.ini
+  inferflow serve ./all-MiniLM-L6-v2
   curl http://localhost:8080/v1/chat/completions -d '{"model": "smollm2", "messages": [{"role": "user", "content": "Hello"}]}'`,
 		Args: argsBetween(0, 1, "one model"),
 		RunE: func(c *cobra.Command, args []string) error {
@@ -66,21 +69,20 @@ port, model, its model_spec.json, prompt template, decoding strategy; flags win.
 				return fmt.Errorf("serve: %w; --host takes an address of this machine", err)
 			}
 			defer l.Close()
-			s, err := open()
-			if err != nil {
-				return err
-			}
-			defer s.Close()
 			so := server.Options{Name: name, Aliases: aliases, Version: revision(), Origins: origins, Host: host}
-			if so.Name == "" {
-				so.Name = servedName(name0, s.Model.Name)
-			}
 			if !quiet {
 				so.Log = log.New(os.Stderr, "", log.LstdFlags)
 			}
-			v := server.New(s, so)
-			m := s.Model
-			notice(fmt.Sprintf("serving %s at http://%s/v1 (context %d tokens, %s for keys and values)", so.Name, l.Addr(), m.Limits.Tokens, model.Bytes(m.KVBytes)))
+			output, err := servedOutput(ctx, ref, o, task)
+			if err != nil {
+				return err
+			}
+			v, end, err := handlerOf(ctx, ref, name0, output, o, open, &so)
+			if err != nil {
+				return err
+			}
+			defer end()
+			notice(fmt.Sprintf("serving %s at http://%s/v1 (%s)", so.Name, l.Addr(), output))
 			err = v.Serve(ctx, l, grace)
 			if errors.Is(err, http.ErrServerClosed) {
 				err = nil
@@ -91,6 +93,7 @@ port, model, its model_spec.json, prompt template, decoding strategy; flags win.
 	f.add(c.Flags())
 	c.Flags().StringVar(&host, "host", "127.0.0.1", "address to listen on; 0.0.0.0 for all")
 	c.Flags().IntVar(&port, "port", 8080, "port to listen on")
+	c.Flags().StringVar(&task, "task", "", "what is served: generate, embed or rerank (default: what the model's files are made for)")
 	c.Flags().StringVar(&name, "name", "", "name of the model in the API (default: as it was given, or the file's)")
 	c.Flags().StringSliceVar(&aliases, "alias", nil, "further names for the model")
 	c.Flags().StringVar(&origins, "origins", "", `web pages that may call, such as https://example.org or "*" (default: those of this machine)`)

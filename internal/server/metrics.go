@@ -49,10 +49,27 @@ func (h *histograms) observe(t engine.Timings) {
 // metrics writes the gauges in the text form of Prometheus.
 func (v *Server) metrics(w http.ResponseWriter, r *http.Request) error {
 	w.Header().Set("Content-Type", "text/plain; version=0.0.4; charset=utf-8")
-	st := v.s.Engine.Stats()
 	one := func(name, kind, help string, x any) {
 		fmt.Fprintf(w, "# HELP inferflow_%s %s\n# TYPE inferflow_%s %s\ninferflow_%s %v\n", name, help, name, kind, name, x)
 	}
+	if v.s != nil {
+		v.engineMetrics(one)
+	} else {
+		v.textMetrics(one)
+	}
+	one("uptime_seconds", "gauge", "Time since the start.", time.Since(v.born).Seconds())
+	one("goroutines", "gauge", "Goroutines of the process.", runtime.NumGoroutine())
+	fmt.Fprintf(w, "# HELP inferflow_http_responses_total Answers by status.\n# TYPE inferflow_http_responses_total counter\n")
+	for i := 2; i < len(v.codes); i++ {
+		fmt.Fprintf(w, "inferflow_http_responses_total{code=\"%dxx\"} %d\n", i, v.codes[i].Load())
+	}
+	v.times.write(w)
+	return nil
+}
+
+// engineMetrics writes the gauges of the engine.
+func (v *Server) engineMetrics(one func(name, kind, help string, x any)) {
+	st := v.s.Engine.Stats()
 	one("requests_running", "gauge", "Sequences that are being computed.", st.Running)
 	one("requests_waiting", "gauge", "Requests that wait for memory or a place.", st.Waiting)
 	used := 0.0
@@ -70,14 +87,6 @@ func (v *Server) metrics(w http.ResponseWriter, r *http.Request) error {
 	one("generated_tokens_total", "counter", "Tokens of answers.", st.Tokens)
 	one("steps_total", "counter", "Batches computed.", st.Steps)
 	one("step_seconds_total", "counter", "Time spent in computing batches.", st.StepSeconds)
-	one("uptime_seconds", "gauge", "Time since the start.", time.Since(v.born).Seconds())
-	one("goroutines", "gauge", "Goroutines of the process.", runtime.NumGoroutine())
-	fmt.Fprintf(w, "# HELP inferflow_http_responses_total Answers by status.\n# TYPE inferflow_http_responses_total counter\n")
-	for i := 2; i < len(v.codes); i++ {
-		fmt.Fprintf(w, "inferflow_http_responses_total{code=\"%dxx\"} %d\n", i, v.codes[i].Load())
-	}
-	v.times.write(w)
-	return nil
 }
 
 func (h *histograms) write(w io.Writer) {

@@ -38,7 +38,7 @@ func (v *Server) tokenize(w http.ResponseWriter, r *http.Request) error {
 	if q.Content == nil {
 		return badRequest("content", "content: a text is required")
 	}
-	ids := v.s.Tok.Encode(*q.Content, tokenizer.Options{AddSpecial: q.AddSpecial, ParseSpecial: q.Parse == nil || *q.Parse})
+	ids := v.tok.Encode(*q.Content, tokenizer.Options{AddSpecial: q.AddSpecial, ParseSpecial: q.Parse == nil || *q.Parse})
 	if ids == nil {
 		ids = []int32{}
 	}
@@ -54,10 +54,10 @@ func (v *Server) detokenize(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	for i, id := range q.Tokens {
-		if id < 0 || int(id) >= v.s.Tok.Size() {
-			return badRequest("tokens", "tokens: id %d at %d is not a token; ids go from 0 to %d", id, i, v.s.Tok.Size()-1)
+		if id < 0 || int(id) >= v.tok.Size() {
+			return badRequest("tokens", "tokens: id %d at %d is not a token; ids go from 0 to %d", id, i, v.tok.Size()-1)
 		}
 	}
-	writeJSON(w, http.StatusOK, map[string]any{"content": v.s.Tok.Decode(q.Tokens, false)})
+	writeJSON(w, http.StatusOK, map[string]any{"content": v.tok.Decode(q.Tokens, false)})
 	return nil
 }

@@ -39,7 +39,7 @@ type modelInfo struct {
 }
 
 func (v *Server) info(id string) modelInfo {
-	return modelInfo{id, "model", v.s.Created.Unix(), "inferflow", v.s.Model.Limits.Tokens}
+	return modelInfo{id, "model", v.created.Unix(), "inferflow", v.tokens}
 }
 
 func (v *Server) models(w http.ResponseWriter, r *http.Request) error {

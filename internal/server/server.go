@@ -13,7 +13,9 @@ import (
 	"time"
 
 	"github.com/inferflow/inferflow/internal/complete"
+	"github.com/inferflow/inferflow/internal/embed"
 	"github.com/inferflow/inferflow/internal/engine"
+	"github.com/inferflow/inferflow/tokenizer"
 )
 
 // Options bounds a server.
@@ -32,17 +34,21 @@ type Options struct {
 
 // Server answers requests for one model.
 type Server struct {
-	s     *complete.Service
-	o     Options
-	mux   *http.ServeMux
-	ids   atomic.Uint64
-	born  time.Time
-	codes [6]atomic.Int64 // answers by hundreds of the status
-	drain atomic.Bool
-	local atomic.Bool // only this machine can reach the server
-	cut   context.Context
-	end   context.CancelCauseFunc // of cut: requests under way end with an error
-	times histograms
+	s       *complete.Service // nil where e is served
+	e       *embed.Service    // nil where s is served
+	tok     *tokenizer.Tokenizer
+	created time.Time // when the model was loaded
+	tokens  int       // of a sequence at most
+	o       Options
+	mux     *http.ServeMux
+	ids     atomic.Uint64
+	born    time.Time
+	codes   [6]atomic.Int64 // answers by hundreds of the status
+	drain   atomic.Bool
+	local   atomic.Bool // only this machine can reach the server
+	cut     context.Context
+	end     context.CancelCauseFunc // of cut: requests under way end with an error
+	times   histograms
 
 	mu   sync.Mutex
 	told map[string]bool // unknown fields that were logged
@@ -50,8 +56,15 @@ type Server struct {
 
 // New makes the handler for a service.
 func New(s *complete.Service, o Options) *Server {
+	v := &Server{s: s, tok: s.Tok, created: s.Created, tokens: s.Model.Limits.Tokens}
+	v.start(o, s.Model.Name)
+	return v
+}
+
+// start fills in what options leave out, and the routes.
+func (v *Server) start(o Options, name string) {
 	if o.Name == "" {
-		o.Name = s.Model.Name
+		o.Name = name
 	}
 	if o.MaxBody <= 0 {
 		o.MaxBody = 32 << 20
@@ -64,10 +77,9 @@ func New(s *complete.Service, o Options) *Server {
 			*d.v = d.or
 		}
 	}
-	v := &Server{s: s, o: o, mux: http.NewServeMux(), born: time.Now(), told: map[string]bool{}}
+	v.o, v.mux, v.born, v.told = o, http.NewServeMux(), time.Now(), map[string]bool{}
 	v.cut, v.end = context.WithCancelCause(context.Background())
 	v.routes()
-	return v
 }
 
 func (v *Server) routes() {
@@ -75,8 +87,11 @@ func (v *Server) routes() {
 		pattern string
 		h       func(http.ResponseWriter, *http.Request) error
 	}{
-		{"POST /v1/chat/completions", v.chat},
-		{"POST /v1/completions", v.completions},
+		{"POST /v1/chat/completions", v.writes(v.chat)},
+		{"POST /v1/completions", v.writes(v.completions)},
+		{"POST /v1/embeddings", v.embeddings},
+		{"POST /v1/rerank", v.rerank},
+		{"POST /rerank", v.rerank},
 		{"GET /v1/models", v.models},
 		{"GET /v1/models/{id...}", v.model},
 		{"GET /health", v.health},
@@ -98,7 +113,7 @@ func (v *Server) routes() {
 				return &apiError{Status: http.StatusMethodNotAllowed, Message: r.Method + " is not answered at " + r.URL.Path + "; use " + m}
 			}
 		}
-		return &apiError{Status: http.StatusNotFound, Message: "nothing is served at " + r.URL.Path + "; see /v1/models, /v1/chat/completions, /v1/completions"}
+		return &apiError{Status: http.StatusNotFound, Message: "nothing is served at " + r.URL.Path + "; see /v1/models, /v1/chat/completions, /v1/completions, /v1/embeddings, /v1/rerank"}
 	}))
 }
 
@@ -217,7 +232,7 @@ func (v *Server) Serve(ctx context.Context, l net.Listener, grace time.Duration)
 	if srv.Shutdown(end) == nil {
 		return nil
 	}
-	if v.o.Log != nil {
+	if v.o.Log != nil && v.s != nil {
 		st := v.s.Engine.Stats()
 		v.o.Log.Printf("the grace of %s is over: %d answers are cut off, %d requests were still waiting", grace, st.Running, st.Waiting)
 	}
