@@ -73,16 +73,12 @@ port, model, its model_spec.json, prompt template, decoding strategy; flags win.
 			if !quiet {
 				so.Log = log.New(os.Stderr, "", log.LstdFlags)
 			}
-			output, err := servedOutput(ctx, ref, o, task)
-			if err != nil {
-				return err
-			}
-			v, end, err := handlerOf(ctx, ref, name0, output, o, open, &so)
+			v, end, err := handlerOf(ctx, ref, name0, task, o, open, &so)
 			if err != nil {
 				return err
 			}
 			defer end()
-			notice(fmt.Sprintf("serving %s at http://%s/v1 (%s)", so.Name, l.Addr(), output))
+			notice(fmt.Sprintf("serving %s at http://%s/v1", so.Name, l.Addr()))
 			err = v.Serve(ctx, l, grace)
 			if errors.Is(err, http.ErrServerClosed) {
 				err = nil

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"path/filepath"
 
 	"github.com/inferflow/inferflow/internal/complete"
@@ -39,7 +40,11 @@ func servedOutput(ctx context.Context, ref string, o model.Options, task string)
 
 // handlerOf opens the model and makes the handler that serves it; end gives
 // everything back.
-func handlerOf(ctx context.Context, ref, name, output string, o model.Options, open func() (*complete.Service, error), so *server.Options) (v *server.Server, end func() error, err error) {
+func handlerOf(ctx context.Context, ref, name, task string, o model.Options, open func() (*complete.Service, error), so *server.Options) (v *server.Server, end func() error, err error) {
+	output, err := servedOutput(ctx, ref, o, task)
+	if err != nil {
+		return nil, nil, err
+	}
 	named := func(file string) {
 		if so.Name == "" {
 			so.Name = servedName(name, file)
@@ -51,6 +56,7 @@ func handlerOf(ctx context.Context, ref, name, output string, o model.Options, o
 			return nil, nil, err
 		}
 		named(s.Model.Name)
+		notice(fmt.Sprintf("context %d tokens, %s for keys and values", s.Model.Limits.Tokens, model.Bytes(s.Model.KVBytes)))
 		return server.New(s, *so), s.Close, nil
 	}
 	e, err := openTexts(ctx, ref, o, output)
@@ -62,5 +68,6 @@ func handlerOf(ctx context.Context, ref, name, output string, o model.Options, o
 		return nil, nil, complete.ErrNoTokenizer
 	}
 	named(e.Model.Name)
+	notice(fmt.Sprintf("texts of at most %d tokens become %s", e.MaxTokens(), output))
 	return server.NewTexts(e, *so), e.Close, nil
 }

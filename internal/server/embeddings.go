@@ -181,7 +181,7 @@ func textError(err error, param string) error {
 	return err
 }
 
-// rerankRequest is the body of POST /v1/rerank, as Jina's and Cohere's APIs have it.
+// rerankRequest is the body of POST /v1/rerank, as hosted rerankers have it.
 type rerankRequest struct {
 	Model     string            `json:"model"`
 	Query     *string           `json:"query"`
