@@ -79,7 +79,7 @@ func (f *chatFlags) run(c *cobra.Command, ref string) error {
 		return usagef("--system needs a chat template, and the model has none")
 	}
 	t := &talk{s: s, p: p, system: f.system, out: os.Stdout, notes: os.Stderr}
-	if !c.Flags().Changed("max-tokens") && !s.Converses() {
+	if !c.Flags().Changed("max-tokens") && !s.Converses() && !s.Encodes() {
 		t.p.Max = max(t.context()/4, 64) // a plain text has no end of its own
 	}
 	src, screen, done, err := openSource(os.Stderr)
@@ -98,7 +98,9 @@ func (f *chatFlags) run(c *cobra.Command, ref string) error {
 	if term.IsTerminal(int(os.Stdout.Fd())) {
 		t.out = screenText{os.Stdout}
 	}
-	if !s.Converses() {
+	if s.Encodes() {
+		fmt.Fprintln(t.notes, "This model reads each message by itself: what was said before is not part of it.")
+	} else if !s.Converses() {
 		fmt.Fprintln(t.notes, "This model has no chat template: it goes on with your text.")
 	}
 	return t.loop(ctx)

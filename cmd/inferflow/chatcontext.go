@@ -7,6 +7,7 @@ import (
 
 	"github.com/inferflow/inferflow/chat"
 	"github.com/inferflow/inferflow/internal/batch"
+	"github.com/inferflow/inferflow/internal/complete"
 )
 
 // answerRoom is the tokens kept free for an answer that has no smaller limit;
@@ -64,6 +65,10 @@ func (t *talk) nextTurn() int {
 
 // prompt encodes messages behind the system message.
 func (t *talk) prompt(messages []chat.Message, answer bool) ([]int32, error) {
+	if t.s.Encodes() && !t.s.Converses() {
+		text, err := complete.Said(chat.Input{Messages: messages})
+		return t.s.Text(text, false), err
+	}
 	if !t.s.Converses() {
 		return t.s.Text(joined(messages), false), nil
 	}

@@ -100,6 +100,10 @@ func openTexts(ctx context.Context, ref string, o model.Options, output string) 
 	if err != nil {
 		return nil, err
 	}
+	if m.Encodes() {
+		m.Close()
+		return nil, usagef("%s is an encoder-decoder: it answers with a text (inferflow run), not with numbers", m.Name)
+	}
 	if err := m.Load(); err != nil {
 		m.Close()
 		return nil, err

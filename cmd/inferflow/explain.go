@@ -185,6 +185,12 @@ func (p *explainer) bytes() {
 		if c.Window > 0 {
 			window = fmt.Sprintf(", a window of %d tokens", c.Window)
 		}
+		switch c.Source {
+		case "kept":
+			window += ", of the source"
+		case "encoding":
+			window += ", of the source while it is encoded"
+		}
 		fmt.Fprintf(&p.b, "  %s: %s of %d heads, keys of %d, values of %d%s\n", bench.LayersText(c.Layers, p.e.Model.Layers), c.Kind, c.Heads, c.KeyDim, c.ValueDim, window)
 	}
 }

@@ -58,6 +58,9 @@ tokenizer adds one, and only the second half of each window is scored.`,
 				return err
 			}
 			defer m.Close()
+			if m.Encodes() {
+				return usagef("perplexity is of texts that a model goes on with; %s is an encoder-decoder", m.Name)
+			}
 			p, err := measurePerplexity(m, strings.ToValidUTF8(text, "\uFFFD"), ctx, chunks)
 			if err != nil {
 				return err

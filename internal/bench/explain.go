@@ -56,6 +56,7 @@ type KV struct {
 // CacheInfo is caches of one form, and the layers that have it.
 type CacheInfo struct {
 	Kind     string `json:"kind"`
+	Source   string `json:"source,omitempty"` // of an encoder's source: "kept" while it is answered, "encoding": only while it is encoded
 	Heads    int    `json:"heads"`
 	KeyDim   int    `json:"key_dim"`
 	ValueDim int    `json:"value_dim"`

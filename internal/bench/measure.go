@@ -2,6 +2,7 @@ package bench
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/inferflow/inferflow/internal/batch"
@@ -38,6 +39,9 @@ type ModelInfo struct {
 // reason. When ctx ends or a test fails, the report holds what was finished
 // before; nothing is loaded if no test fits.
 func Measure(ctx context.Context, m *model.Model, c Config) (*Report, error) {
+	if m.Encodes() {
+		return nil, ErrEncodes
+	}
 	if c.Threads <= 0 {
 		c.Threads = sys.UsableCPUs()
 	}
@@ -76,6 +80,9 @@ func Measure(ctx context.Context, m *model.Model, c Config) (*Report, error) {
 	r.Results, err = run.all(ctx, tests)
 	return r, err
 }
+
+// ErrEncodes marks an encoder-decoder, which is not measured: its steps need a source.
+var ErrEncodes = errors.New("bench: encoder-decoders are not measured; run --stats shows the speed of one request")
 
 // vocabulary is the number of token ids that may be fed.
 func vocabulary(m *model.Model) int {

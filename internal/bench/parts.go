@@ -14,9 +14,15 @@ func cachesOf(g *graph.Graph) []CacheInfo {
 	var out []CacheInfo
 	for _, c := range g.Caches {
 		i := CacheInfo{Kind: string(c.Kind), Heads: c.Heads, KeyDim: c.KeyDim, ValueDim: c.ValueDim, Window: c.Window}
+		switch {
+		case c.Memory && c.Kept:
+			i.Source = "kept"
+		case c.Memory:
+			i.Source = "encoding"
+		}
 		at := slices.IndexFunc(out, func(o CacheInfo) bool {
 			o.Layers = nil
-			return o.Kind == i.Kind && o.Heads == i.Heads && o.KeyDim == i.KeyDim && o.ValueDim == i.ValueDim && o.Window == i.Window
+			return o.Kind == i.Kind && o.Source == i.Source && o.Heads == i.Heads && o.KeyDim == i.KeyDim && o.ValueDim == i.ValueDim && o.Window == i.Window
 		})
 		if at < 0 {
 			at = len(out)

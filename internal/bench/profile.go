@@ -25,6 +25,9 @@ type ProfileInfo struct {
 // step and by line. A fused step's time is shared among its lines by the
 // weight bytes that each one's nodes read; evenly where none reads any.
 func (e *Explanation) AddProfile(ctx context.Context, m *model.Model, prefill, decode int) error {
+	if m.Encodes() {
+		return ErrEncodes
+	}
 	if m.MaxContext > 0 && prefill+decode > m.MaxContext {
 		return fmt.Errorf("bench: profile: %d and %d tokens do not fit the model's %d positions; ask for fewer with --prefill and --decode", prefill, decode, m.MaxContext)
 	}

@@ -207,7 +207,9 @@ func (r *reads) test(t Test, rows int) (n int64) {
 // CacheBytes is what one token adds to the caches of keys and values.
 func CacheBytes(caches []graph.Cache, keyBytes, valueBytes int) (n int64) {
 	for _, c := range caches {
-		n += cacheBytes(c, keyBytes, valueBytes)
+		if !c.Memory {
+			n += cacheBytes(c, keyBytes, valueBytes)
+		}
 	}
 	return n
 }

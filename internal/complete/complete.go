@@ -41,6 +41,7 @@ type Service struct {
 
 	defaults sample.Params
 	longest  func() int // bytes of the longest token, found once
+	tags     sync.Map   // forms of tokens → whether the vocabulary has one; see holds
 }
 
 // New starts an engine on a loaded model and parses its chat template.

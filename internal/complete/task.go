@@ -132,8 +132,17 @@ func form(tags []string) *regexp.Regexp {
 	return regexp.MustCompile("^(?:" + strings.Join(parts, "|") + ")$")
 }
 
-// holds says whether the vocabulary has an added token of the form of tags.
-func (s *Service) holds(tags []string) bool { return len(s.spoken(tags, 1)) > 0 }
+// holds says whether the vocabulary has a token of the form of tags. It is
+// found out once: a vocabulary is long.
+func (s *Service) holds(tags []string) bool {
+	key := strings.Join(tags, " ")
+	if known, ok := s.tags.Load(key); ok {
+		return known.(bool)
+	}
+	found := len(s.spoken(tags, 1)) > 0
+	s.tags.Store(key, found)
+	return found
+}
 
 // spoken lists at most n tokens of the form of tags; those of plain text do not
 // count, for some are words.

@@ -27,11 +27,7 @@ func (r *Rules) apply(logits []float32, said []int32) {
 		}
 	}
 	if len(r.Last) > 0 && r.MaxLength > 0 && len(said) == r.MaxLength-1 {
-		for id := range logits {
-			if !slices.Contains(r.Last, int32(id)) {
-				forbid(int32(id))
-			}
-		}
+		r.only(logits)
 		return
 	}
 	if len(said) < r.MinLength {
@@ -46,6 +42,25 @@ func (r *Rules) apply(logits []float32, said []int32) {
 		if n <= len(said) && slices.Equal(said[len(said)-n:], bad[:n]) {
 			forbid(bad[n])
 		}
+	}
+}
+
+// only leaves the logits of the tokens that may be the last.
+func (r *Rules) only(logits []float32) {
+	var kept []TokenLogprob
+	for _, id := range r.Last {
+		if id >= 0 && int(id) < len(logits) {
+			kept = append(kept, TokenLogprob{id, logits[id]})
+		}
+	}
+	if len(kept) == 0 {
+		return // an answer that may not end so ends as it comes
+	}
+	for id := range logits {
+		logits[id] = float32(math.Inf(-1))
+	}
+	for _, k := range kept {
+		logits[k.ID] = k.Logprob
 	}
 }
 
