@@ -160,7 +160,7 @@ model's folder as spec.star. It must say:
   model(c)       the computation: embed, layers(n), norms, linear, attention with its scale and mask, rope_table, the head
   names(gguf=…)  GGUF names that differ from the standard ones; weights(gguf=…) what that format changed in the values
   ignore(…)      stored tensors that are not needed
-Shipped: %s`, ErrNoSpec, id, strings.Join(Library(), ", "))
+%d specifications are shipped; inferflow spec list shows them`, ErrNoSpec, id, len(Library()))
 }
 
 // maxSource bounds the text of a specification that is not in the binary.

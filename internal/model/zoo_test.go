@@ -32,9 +32,10 @@ func zoo(t *testing.T) string {
 
 // golden is a reference output: a row of logits for each position.
 type golden struct {
-	IDs    []int32     `json:"input_ids"`
-	Logits [][]float32 `json:"logits"`
-	Greedy []int32     `json:"greedy"`
+	IDs     []int32     `json:"input_ids"`
+	Decoder []int32     `json:"decoder_input_ids"`
+	Logits  [][]float32 `json:"logits"`
+	Greedy  []int32     `json:"greedy"`
 }
 
 func readGolden(t *testing.T, path string) (g golden) {
