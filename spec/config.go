@@ -47,10 +47,13 @@ func (d *configData) root() *config { return &config{d: d, m: d.data} }
 
 func (d *configData) values() []ConfigValue { return d.list }
 
+// lengthKeys are the names under which configurations give the trained length.
+var lengthKeys = []string{"max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "max_sequence_length"}
+
 // maxPositions reads the length limit under its usual names; 0 where there is none.
 func (d *configData) maxPositions() (int, error) {
 	for _, m := range []*config{d.root(), d.root().sub("text_config")} {
-		for _, k := range []string{"max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "max_sequence_length"} {
+		for _, k := range lengthKeys {
 			v, source, ok, err := m.find(k)
 			if err != nil {
 				return 0, err

@@ -63,7 +63,7 @@ func ropeDynamic(tab *graph.RopeTable, c *config, r ropeConfig, theta float64) e
 }
 
 func maxPositions(c *config) (int, error) {
-	v, err := c.must("max_position_embeddings")
+	v, err := c.must(lengthKeys...)
 	if err != nil {
 		return 0, err
 	}

@@ -101,7 +101,7 @@ func exactRows(t *testing.T, m *model.Model, g golden) [][]float32 {
 	t.Helper()
 	x := m.Exact()
 	if m.Encodes() {
-		if _, err := x.Run(source(g.IDs, 0, 0)); err != nil {
+		if _, err := x.Run(encodeBatch(g.IDs, 0, 0)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -117,8 +117,8 @@ func run(t *testing.T, x *ref.Machine, b *batch.Batch) [][]float32 {
 	return out
 }
 
-// source is the encode batch of sequence id, in blocks from first on.
-func source(ids []int32, id, first int32) *batch.Batch {
+// encodeBatch is the encode batch of sequence id, in blocks from first on.
+func encodeBatch(ids []int32, id, first int32) *batch.Batch {
 	b := sequence(ids, 0, len(ids))
 	b.Encode, b.Out = true, nil
 	b.Seqs[0].ID = id
@@ -172,7 +172,7 @@ func (p *player) forward(b *batch.Batch) {
 func (p *player) encode(seat int, ids []int32) {
 	p.t.Helper()
 	if p.m.Encodes() {
-		p.forward(source(ids, int32(seat), int32(seat*room+room/2)))
+		p.forward(encodeBatch(ids, int32(seat), int32(seat*room+room/2)))
 	}
 }
 
