@@ -50,24 +50,56 @@ type projection struct {
 	nodes []int
 }
 
+// qkv takes the three projections of one value. Queries may be changed once
+// more, as by a temperature of their position: that runs between.
 func (c *cover) qkv(n *graph.Node, s *program.Attention) bool {
 	a := s.Attr
 	heads := []int{a.Heads, a.KVHeads, a.KVHeads}
+	query := c.strip(n.In[0])
+	inner, changed := c.changedQuery(n, query)
 	var p [3]projection
-	for i := range p {
-		q, ok := c.projection(n, n.In[i], heads[i])
+	for i, id := range []int{inner, n.In[1], n.In[2]} {
+		q, ok := c.projection(n, id, heads[i])
 		if !ok || (i > 0 && q.x != p[0].x) || (i == 2 && q.head.Rope != nil) {
 			return false
 		}
 		p[i] = q
 	}
+	out := c.buffer(program.Buffer{Width: p[0].head.Heads * p[0].head.Dim, Memory: n.Rows == graph.RowsMemory})
+	if !changed {
+		s.Q = out
+		c.pushQKV(n, p, out)
+		return true
+	}
+	c.bufs[inner] = out
+	s.Q = c.want(query)
+	c.later[inner] = func() { c.pushQKV(n, p, out) }
+	return true
+}
+
+func (c *cover) pushQKV(n *graph.Node, p [3]projection, out program.Buf) {
 	in, norm, nodes := c.preNorm(n, p[0].x)
 	for i := range p {
 		nodes = append(nodes, p[i].nodes...)
 	}
-	s.Q = c.buffer(program.Buffer{Width: p[0].head.Heads * p[0].head.Dim, Memory: n.Rows == graph.RowsMemory})
-	c.push(n, program.KindQKV, nodes, &program.QKV{In: c.input(n, in), PreNorm: norm, Q: p[0].head, K: p[1].head, V: p[2].head, Cache: a.Cache, OutQ: s.Q})
-	return true
+	c.push(n, program.KindQKV, nodes, &program.QKV{In: c.input(n, in), PreNorm: norm, Q: p[0].head, K: p[1].head, V: p[2].head,
+		Cache: n.Attr.(*graph.AttentionAttr).Cache, OutQ: out})
+}
+
+// changedQuery looks through a product of the queries with a value that is one
+// for a token; inner is what it changes.
+func (c *cover) changedQuery(n *graph.Node, query int) (inner int, changed bool) {
+	m := c.g.Nodes[query]
+	a, ok := m.Attr.(*graph.BinaryAttr)
+	if m.Op != graph.OpBinary || !ok || a.F != "mul" || !c.single(n, query) {
+		return query, false
+	}
+	for i, id := range m.In {
+		if c.g.Nodes[m.In[1-i]].Width() == 1 && c.single(n, c.strip(id)) && same(c.g.Nodes[id].Shape, m.Shape) {
+			return c.strip(id), true
+		}
+	}
+	return query, false
 }
 
 // projection walks down from an attention input: rope, norm a head, norm over

@@ -31,7 +31,7 @@ func Fuse(g *graph.Graph, o Options) (*program.Program, error) {
 		}
 		g = s
 	}
-	c := &cover{g: splitLinears(g), o: o, need: map[int]bool{}, bufs: map[int]program.Buf{}, rows: map[int]keptRows{}}
+	c := &cover{g: splitLinears(g), o: o, need: map[int]bool{}, bufs: map[int]program.Buf{}, rows: map[int]keptRows{}, later: map[int]func(){}}
 	c.uses = users(c.g)
 	c.domain = outDomain(c.g, c.uses)
 	c.p = &program.Program{Graph: c.g, Layers: g.Layers}
@@ -42,6 +42,9 @@ func Fuse(g *graph.Graph, o Options) (*program.Program, error) {
 		c.p.Logits = c.outRows(out, g.Layers)
 	}
 	for i := len(c.g.Nodes) - 1; i >= 0; i-- {
+		if f := c.later[i]; f != nil {
+			f()
+		}
 		if c.need[i] {
 			if err := c.emit(c.g.Nodes[i]); err != nil {
 				return nil, err
@@ -63,6 +66,7 @@ type cover struct {
 	bufs   map[int]program.Buf // value of each needed node
 	rows   map[int]keptRows    // the same value for wanted rows only
 	steps  []program.Step      // in reverse order of running
+	later  map[int]func()      // steps that wait until the cover comes down to a node
 }
 
 // keptRows is a value of the wanted rows and the layer of its first reader.

@@ -165,7 +165,7 @@ func TestStepsOfALayer(t *testing.T) {
 	for _, x := range []struct {
 		name string
 		most int
-	}{{"llama.hf", 5}, {"llama.gguf", 5}, {"smollm2.gguf", 5}, {"qwen3.hf", 5}, {"phi3.hf", 5}, {"mixtral.hf", 4}, {"gpt_oss.hf", 4}, {"gemma2.hf", 9}} {
+	}{{"llama.hf", 5}, {"llama.gguf", 5}, {"smollm2.gguf", 5}, {"qwen3.hf", 5}, {"phi3.hf", 5}, {"mixtral.hf", 4}, {"gpt_oss.hf", 4}, {"gemma2.hf", 9}, {"ministral3.hf", 6}, {"cohere.hf", 5}, {"falcon.hf", 5}, {"bloom.hf", 5}, {"exaone4.hf", 7}} {
 		t.Run(x.name, func(t *testing.T) {
 			p, _ := compiled(t, x.name, Options{})
 			steps := map[int]int{}
