@@ -77,7 +77,7 @@ var vocabulary = []section{
 		{"tensor", doTensor, docTensor}, {"stored", doStored, docStored}, {"stacked", doStacked, docStacked}, {"rows", doRows, docRows},
 		{"permute", doPermute, docPermute}, {"stack", doStack, docStack}, {"unpermute", doUnpermute, docUnpermute},
 		{"minus_one", doMinusOne, docMinusOne}, {"neg_exp", doWeightMap("neg_exp"), docWeightMap}, {"mxfp4", doMXFP4, docMXFP4}, {"row_norms", doRowNorms, docRowNorms},
-		{"decoded", doDecoded, docDecoded},
+		{"decoded", doDecoded, docDecoded}, {"ternary", doTernary, docTernary},
 	}},
 }
 

@@ -35,23 +35,25 @@ func (s *strs) Unpack(v starlark.Value) error {
 	return err
 }
 
-const docServes = `serves(model_type=[], architectures=[], gguf=[], when=None)
+const docServes = `serves(model_type=[], architectures=[], gguf=[], when=None, quantized=[])
 Which files the specification is for. It may stand more than once; one rule that fits is enough. A file passed with --spec is used whatever it says, with a
 notice where no rule fits.
 - model_type: a name or list of names of config.json's model_type. It goes before architectures.
 - architectures: class names of config.json's architectures; they count only where no specification serves the model_type.
 - gguf: names of general.architecture.
 - when: a function of c that decides further, as lambda c: c.get("num_experts", 0) > 0.
+- quantized: values of quant_method whose weights the specification itself knows how to read; a folder of another method that is not known anyway is refused.
 Errors: two shipped specifications that fit the same files are an error that names both.
 `
 
 func doServes(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	var modelTypes, architectures, gguf strs
+	var modelTypes, architectures, gguf, quantized strs
 	var when starlark.Callable
-	err := starlark.UnpackArgs(name, args, kwargs, "model_type?", &modelTypes, "architectures?", &architectures, "gguf?", &gguf, "when?", &when)
+	err := starlark.UnpackArgs(name, args, kwargs, "model_type?", &modelTypes, "architectures?", &architectures, "gguf?", &gguf, "when?", &when, "quantized?", &quantized)
 	if err != nil {
 		return nil, err
 	}
+	t.methods = append(t.methods, quantized...)
 	t.serves = append(t.serves, servesRule{modelTypes, architectures, gguf, when})
 	return starlark.None, nil
 }

@@ -82,12 +82,13 @@ func wholeNumbers(v any) (out []int) {
 
 // checkQuantization names a method that would otherwise show as hundreds of
 // missing and unused tensors.
-func checkQuantization(files Files) error {
+// own are the methods that a specification reads itself.
+func checkQuantization(files Files, own []string) error {
 	if files.Binding() != HF {
 		return nil
 	}
 	q := quantizationOf(files.Config())
-	if q.served {
+	if q.served || slices.Contains(own, q.method) {
 		return nil
 	}
 	what := fmt.Sprintf("quant_method %q", q.method)

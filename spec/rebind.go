@@ -157,7 +157,7 @@ func (s *Spec) Rebind(files Files) (*Rebound, error) {
 	if s.Foreign {
 		return nil, fmt.Errorf("spec: %w: %s is not one of the shipped specifications", ErrRebind, s.Name)
 	}
-	if err := checkQuantization(files); err != nil {
+	if err := checkQuantization(files, nil); err != nil {
 		return nil, err
 	}
 	r := &rebinder{s: s, files: files, result: &Rebound{Binding: GGUF}}

@@ -49,6 +49,8 @@ type tracer struct {
 	quantization *quantization // of the folder, once asked for
 	asked        *asked        // what a conversion wants to know; nil otherwise
 
+	methods []string // of quantisation that the specification reads itself
+
 	others   map[string]bool // stored tensors that are not the text model's
 	partNote string          // tells of them
 }
@@ -149,6 +151,9 @@ func (t *tracer) run(file, source string) (*Traced, error) {
 	globals, err := starlark.ExecFileOptions(fileOptions, t.thread, file, source, predeclared)
 	if err != nil {
 		return nil, t.fail(err)
+	}
+	if err := checkQuantization(files, t.methods); err != nil {
+		return nil, err
 	}
 	out, err := t.entries(file, globals)
 	if err != nil {

@@ -172,7 +172,7 @@ type UnaryAttr struct {
 var UnaryFuncs = map[string]string{
 	"scale": "A·x", "add": "x+A", "pow": "x^A", "clamp": "min(max(x,A),B)", "softcap": "A·tanh(x/A)",
 	"neg": "−x", "abs": "|x|", "exp": "eˣ", "log": "ln x", "log1p": "ln(1+x)", "expm1": "eˣ−1", "sqrt": "√x", "rsqrt": "1/√x", "square": "x²",
-	"floor": "⌊x⌋", "sigmoid": "1/(1+e⁻ˣ)", "tanh": "tanh x", "softplus": "ln(1+eˣ)", "relu": "max(x,0)", "relu2": "max(x,0)²",
+	"floor": "⌊x⌋", "round": "x to the nearest whole number, halves to the even one", "sigmoid": "1/(1+e⁻ˣ)", "tanh": "tanh x", "softplus": "ln(1+eˣ)", "relu": "max(x,0)", "relu2": "max(x,0)²",
 	"silu": "x·sigmoid(x)", "gelu": "x·Φ(x), erf", "gelu_tanh": "tanh form of gelu", "gelu_quick": "x·sigmoid(1.702x)",
 	"elu": "x>0 ? x : A(eˣ−1)", "sin": "sin x", "cos": "cos x",
 }

@@ -46,6 +46,7 @@ func AffineWeight(w *Weight, a, b float64) (*Weight, error) {
 // MapFuncs are the functions of WMap.
 var MapFuncs = map[string]string{
 	"exp": "eʷ", "neg_exp": "−eʷ", "softplus": "ln(1+eʷ)", "neg": "−w", "tanh": "tanh w", "inv": "1/w", "decoded": "w",
+	"bits_0": "bits 0–1 of w, less 1", "bits_2": "bits 2–3 of w, less 1", "bits_4": "bits 4–5 of w, less 1", "bits_6": "bits 6–7 of w, less 1",
 	"exp2_127": "2^(w−127)", "log": "ln w", "log_neg": "ln −w", "atanh": "artanh w", "softplus_inv": "ln(eʷ−1)",
 }
 

@@ -23,8 +23,15 @@ var Maps = map[string]func(float32) float32{
 	"log_neg":      func(x float32) float32 { return float32(math.Log(-float64(x))) },
 	"atanh":        func(x float32) float32 { return float32(math.Atanh(float64(x))) },
 	"softplus_inv": func(x float32) float32 { return float32(math.Log(math.Expm1(float64(x)))) },
+	"bits_0":       func(x float32) float32 { return twoBits(x, 0) },
+	"bits_2":       func(x float32) float32 { return twoBits(x, 2) },
+	"bits_4":       func(x float32) float32 { return twoBits(x, 4) },
+	"bits_6":       func(x float32) float32 { return twoBits(x, 6) },
 	"exp2_127":     func(x float32) float32 { return float32(math.Exp2(float64(x) - 127)) },
 }
+
+// twoBits is a number of two bits of a byte, less 1.
+func twoBits(x float32, at int) float32 { return float32(uint8(x)>>at&3) - 1 }
 
 func decodeF32(dst []float32, src []byte) {
 	for i := range dst {

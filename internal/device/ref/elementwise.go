@@ -38,7 +38,7 @@ func Unary(a *graph.UnaryAttr) (func(float64) float64, error) {
 var plain = map[string]func(float64) float64{
 	"neg": func(x float64) float64 { return -x }, "abs": math.Abs, "exp": math.Exp, "log": math.Log, "log1p": math.Log1p,
 	"expm1": math.Expm1, "sqrt": math.Sqrt, "rsqrt": func(x float64) float64 { return 1 / math.Sqrt(x) },
-	"square": func(x float64) float64 { return x * x }, "floor": math.Floor, "sigmoid": sigmoid, "tanh": math.Tanh,
+	"square": func(x float64) float64 { return x * x }, "floor": math.Floor, "round": math.RoundToEven, "sigmoid": sigmoid, "tanh": math.Tanh,
 	"softplus":   softplus,
 	"relu":       func(x float64) float64 { return math.Max(x, 0) },
 	"relu2":      func(x float64) float64 { r := math.Max(x, 0); return r * r },
