@@ -214,13 +214,12 @@ done:
 	RET
 
 // func scaleAVX2(dst *float32, x *float32, s float32, n int)
-// Requires: AVX, AVX2, SSE
+// Requires: AVX
 TEXT ·scaleAVX2(SB), NOSPLIT, $0-32
 	MOVQ         dst+0(FP), AX
 	MOVQ         x+8(FP), CX
 	MOVQ         n+24(FP), DX
-	MOVSS        s+16(FP), X0
-	VBROADCASTSS X0, Y0
+	VBROADCASTSS s+16(FP), Y0
 
 loop:
 	CMPQ    DX, $+8
@@ -249,15 +248,13 @@ done:
 	RET
 
 // func shiftScaleAVX2(dst *float32, x *float32, mean float32, scale float32, n int)
-// Requires: AVX, AVX2, SSE
+// Requires: AVX
 TEXT ·shiftScaleAVX2(SB), NOSPLIT, $0-32
 	MOVQ         dst+0(FP), AX
 	MOVQ         x+8(FP), CX
 	MOVQ         n+24(FP), DX
-	MOVSS        mean+16(FP), X0
-	VBROADCASTSS X0, Y0
-	MOVSS        scale+20(FP), X1
-	VBROADCASTSS X1, Y1
+	VBROADCASTSS mean+16(FP), Y0
+	VBROADCASTSS scale+20(FP), Y1
 
 loop:
 	CMPQ    DX, $+8
@@ -288,17 +285,15 @@ done:
 	RET
 
 // func layerAVX2(dst *float32, x *float32, w *float32, b *float32, mean float32, scale float32, n int)
-// Requires: AVX, AVX2, SSE
+// Requires: AVX
 TEXT ·layerAVX2(SB), NOSPLIT, $0-48
 	MOVQ         dst+0(FP), AX
 	MOVQ         x+8(FP), CX
 	MOVQ         w+16(FP), DX
 	MOVQ         b+24(FP), BX
 	MOVQ         n+40(FP), SI
-	MOVSS        mean+32(FP), X0
-	VBROADCASTSS X0, Y0
-	MOVSS        scale+36(FP), X1
-	VBROADCASTSS X1, Y1
+	VBROADCASTSS mean+32(FP), Y0
+	VBROADCASTSS scale+36(FP), Y1
 
 loop:
 	CMPQ    SI, $+8
@@ -339,16 +334,14 @@ done:
 	RET
 
 // func scaleWeightAVX2(dst *float32, x *float32, w *float32, scale float32, offset float32, n int)
-// Requires: AVX, AVX2, SSE
+// Requires: AVX
 TEXT ·scaleWeightAVX2(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         x+8(FP), CX
 	MOVQ         w+16(FP), DX
 	MOVQ         n+32(FP), BX
-	MOVSS        scale+24(FP), X0
-	VBROADCASTSS X0, Y0
-	MOVSS        offset+28(FP), X1
-	VBROADCASTSS X1, Y1
+	VBROADCASTSS scale+24(FP), Y0
+	VBROADCASTSS offset+28(FP), Y1
 
 loop:
 	CMPQ    BX, $+8
@@ -384,14 +377,13 @@ done:
 	RET
 
 // func axpyAVX2(dst *float32, old *float32, x *float32, a float32, n int)
-// Requires: AVX, AVX2, FMA3, SSE
+// Requires: AVX, FMA3
 TEXT ·axpyAVX2(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         old+8(FP), CX
 	MOVQ         x+16(FP), DX
 	MOVQ         n+32(FP), BX
-	MOVSS        a+24(FP), X0
-	VBROADCASTSS X0, Y0
+	VBROADCASTSS a+24(FP), Y0
 
 loop:
 	CMPQ        BX, $+8
@@ -1948,15 +1940,13 @@ done:
 	RET
 
 // func softcapAVX2(dst *float32, x *float32, inv float32, limit float32, n int)
-// Requires: AVX, AVX2, FMA3, SSE
+// Requires: AVX, AVX2, FMA3
 TEXT ·softcapAVX2(SB), NOSPLIT, $0-32
 	MOVQ         dst+0(FP), AX
 	MOVQ         x+8(FP), CX
 	MOVQ         n+24(FP), DX
-	MOVSS        inv+16(FP), X0
-	VBROADCASTSS X0, Y0
-	MOVSS        limit+20(FP), X1
-	VBROADCASTSS X1, Y1
+	VBROADCASTSS inv+16(FP), Y0
+	VBROADCASTSS limit+20(FP), Y1
 
 loop:
 	CMPQ         DX, $+8
@@ -2149,16 +2139,14 @@ DATA c3f333333<>+28(SB)/4, $0x3f333333
 GLOBL c3f333333<>(SB), RODATA|NOPTR, $32
 
 // func clampedSwiGLUAVX2(dst *float32, gate *float32, up *float32, alpha float32, limit float32, n int)
-// Requires: AVX, AVX2, FMA3, SSE
+// Requires: AVX, AVX2, FMA3
 TEXT ·clampedSwiGLUAVX2(SB), NOSPLIT, $0-40
 	MOVQ         dst+0(FP), AX
 	MOVQ         gate+8(FP), CX
 	MOVQ         up+16(FP), DX
 	MOVQ         n+32(FP), BX
-	MOVSS        alpha+24(FP), X0
-	VBROADCASTSS X0, Y0
-	MOVSS        limit+28(FP), X1
-	VBROADCASTSS X1, Y1
+	VBROADCASTSS alpha+24(FP), Y0
+	VBROADCASTSS limit+28(FP), Y1
 
 loop:
 	CMPQ         BX, $+8
@@ -2315,17 +2303,16 @@ done:
 	VADDPS       X1, X0, X0
 	VMOVSHDUP    X0, X1
 	VADDPS       X1, X0, X0
-	MOVSS        X0, ret+16(FP)
 	VZEROUPPER
+	MOVSS        X0, ret+16(FP)
 	RET
 
 // func sumSquaresAVX2(x *float32, mean float32, n int) float32
-// Requires: AVX, AVX2, FMA3, SSE
+// Requires: AVX, FMA3, SSE
 TEXT ·sumSquaresAVX2(SB), NOSPLIT, $0-28
 	MOVQ         x+0(FP), AX
 	MOVQ         n+16(FP), CX
-	MOVSS        mean+8(FP), X0
-	VBROADCASTSS X0, Y0
+	VBROADCASTSS mean+8(FP), Y0
 	VXORPS       Y1, Y1, Y1
 	VXORPS       Y2, Y2, Y2
 	VXORPS       Y3, Y3, Y3
@@ -2382,8 +2369,8 @@ done:
 	VADDPS       X0, X1, X1
 	VMOVSHDUP    X1, X0
 	VADDPS       X0, X1, X1
-	MOVSS        X1, ret+24(FP)
 	VZEROUPPER
+	MOVSS        X1, ret+24(FP)
 	RET
 
 // func dotAVX2(x *float32, y *float32, n int) float32
@@ -2449,22 +2436,20 @@ done:
 	VADDPS       X1, X0, X0
 	VMOVSHDUP    X0, X1
 	VADDPS       X1, X0, X0
-	MOVSS        X0, ret+24(FP)
 	VZEROUPPER
+	MOVSS        X0, ret+24(FP)
 	RET
 
 // func decayDotAVX2(dst *float32, s *float32, u *float32, c *float32, a float32, b float32, n int) float32
-// Requires: AVX, AVX2, FMA3, SSE
+// Requires: AVX, FMA3, SSE
 TEXT ·decayDotAVX2(SB), NOSPLIT, $0-52
 	MOVQ         s+8(FP), AX
 	MOVQ         u+16(FP), CX
 	MOVQ         c+24(FP), DX
 	MOVQ         dst+0(FP), BX
 	MOVQ         n+40(FP), SI
-	MOVSS        a+32(FP), X0
-	VBROADCASTSS X0, Y0
-	MOVSS        b+36(FP), X1
-	VBROADCASTSS X1, Y1
+	VBROADCASTSS a+32(FP), Y0
+	VBROADCASTSS b+36(FP), Y1
 	VXORPS       Y2, Y2, Y2
 	VXORPS       Y3, Y3, Y3
 	VXORPS       Y4, Y4, Y4
@@ -2551,8 +2536,8 @@ done:
 	VADDPS       X0, X2, X2
 	VMOVSHDUP    X2, X0
 	VADDPS       X0, X2, X2
-	MOVSS        X2, ret+48(FP)
 	VZEROUPPER
+	MOVSS        X2, ret+48(FP)
 	RET
 
 // func expSumAVX2(dst *float32, x *float32, m float32, n int) float32
@@ -2561,8 +2546,7 @@ TEXT ·expSumAVX2(SB), NOSPLIT, $0-36
 	MOVQ         x+8(FP), AX
 	MOVQ         dst+0(FP), CX
 	MOVQ         n+24(FP), DX
-	MOVSS        m+16(FP), X0
-	VBROADCASTSS X0, Y0
+	VBROADCASTSS m+16(FP), Y0
 	VXORPS       Y1, Y1, Y1
 	VXORPS       Y2, Y2, Y2
 	VXORPS       Y3, Y3, Y3
@@ -2789,8 +2773,8 @@ done:
 	VADDPS       X0, X1, X1
 	VMOVSHDUP    X1, X0
 	VADDPS       X0, X1, X1
-	MOVSS        X1, ret+32(FP)
 	VZEROUPPER
+	MOVSS        X1, ret+32(FP)
 	RET
 
 // func maxAVX2(x *float32, n int) (m float32, nan uint32)
@@ -2862,10 +2846,10 @@ done:
 	VMAXPS       X2, X1, X1
 	VMOVSHDUP    X1, X2
 	VMAXPS       X2, X1, X1
-	MOVSS        X1, m+16(FP)
 	VMOVMSKPS    Y0, AX
-	MOVL         AX, nan+20(FP)
 	VZEROUPPER
+	MOVSS        X1, m+16(FP)
+	MOVL         AX, nan+20(FP)
 	RET
 
 DATA cff800000<>+0(SB)/4, $0xff800000
@@ -2879,12 +2863,11 @@ DATA cff800000<>+28(SB)/4, $0xff800000
 GLOBL cff800000<>(SB), RODATA|NOPTR, $32
 
 // func findAVX2(x *float32, m float32, n int) int
-// Requires: AVX, AVX2, SSE
+// Requires: AVX
 TEXT ·findAVX2(SB), NOSPLIT, $0-32
 	MOVQ         x+0(FP), AX
 	MOVQ         n+16(FP), CX
-	MOVSS        m+8(FP), X0
-	VBROADCASTSS X0, Y0
+	VBROADCASTSS m+8(FP), Y0
 	XORQ         DX, DX
 
 loop:

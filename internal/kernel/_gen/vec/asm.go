@@ -43,11 +43,16 @@ func (g *gen) load(m operand.Op) vecr {
 	return v
 }
 
-// scalar loads a float32 parameter into all lanes.
+// scalar loads a float32 parameter into all lanes, straight from memory: a
+// MOVSS after the first broadcast would meet dirty upper halves, which costs
+// hundreds of cycles.
 func (g *gen) scalar(name string) vecr {
 	v := g.YMM()
-	g.Load(g.Param(name), v.AsX())
-	g.VBROADCASTSS(v.AsX(), v)
+	p, err := g.Param(name).Resolve()
+	if err != nil {
+		panic(err) // no such parameter in the signature above it
+	}
+	g.VBROADCASTSS(p.Addr, v)
 	return v
 }
 

@@ -17,8 +17,8 @@ func (g *gen) add(a, b, dst operand.Op) { g.VADDPS(a, b, dst) }
 // storeSum adds the partial sums and returns them.
 func (g *gen) storeSum(acc []vecr) {
 	x := g.fold(acc, g.add)
+	g.VZEROUPPER() // before the store, which is of the older kind; see scalar
 	g.Store(x, g.ReturnIndex(0))
-	g.VZEROUPPER()
 	g.RET()
 }
 
@@ -109,11 +109,11 @@ func (g *gen) maximum() {
 		},
 		finish: func(acc []vecr) {
 			x := g.fold(acc, func(a, b, dst operand.Op) { g.VMAXPS(a, b, dst) })
-			g.Store(x, g.Return("m"))
 			bits := g.GP32()
 			g.VMOVMSKPS(nan, bits)
-			g.Store(bits, g.Return("nan"))
 			g.VZEROUPPER()
+			g.Store(x, g.Return("m"))
+			g.Store(bits, g.Return("nan"))
 			g.RET()
 		},
 	})
