@@ -9,6 +9,7 @@ import (
 
 	"github.com/inferflow/inferflow/internal/batch"
 	"github.com/inferflow/inferflow/internal/device/ref"
+	"github.com/inferflow/inferflow/internal/graph"
 	"github.com/inferflow/inferflow/internal/model"
 )
 
@@ -32,9 +33,17 @@ func families(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// amplified are families whose tiny models make rounding larger: PyTorch's own
-// forms of the delta rule are 1e-5 apart on them.
-const amplified = 3e-5
+// own is how far the compiled program may be from the exact graph. The tiny
+// models of the delta rule make rounding larger: PyTorch's own forms of it are
+// 1e-5 apart on them.
+func own(m *model.Model) float64 {
+	for _, n := range m.Graph().Nodes {
+		if n.Op == graph.OpGatedDelta {
+			return 5e-5
+		}
+	}
+	return 1e-5
+}
 
 // TestFamilies holds every family of the zoo, as a folder and as a GGUF file
 // where there is one, against PyTorch's logits: exact; node by node; compiled at
@@ -63,7 +72,7 @@ func testFamily(t *testing.T, path string, g golden) {
 	if err := m.Load(); err != nil {
 		t.Fatal(err)
 	}
-	p := newPlayer(t, m)
+	p, tol := newPlayer(t, m), own(m)
 	chunks := []int{len(g.sequence(m)), 5, 1}
 	if m.Whole() {
 		chunks = chunks[:1]
@@ -71,11 +80,11 @@ func testFamily(t *testing.T, path string, g golden) {
 	for _, n := range chunks {
 		got := p.alone(g, n)
 		within(t, fmt.Sprintf("compiled, chunks of %d", n), got, g.Logits, 1e-4)
-		within(t, fmt.Sprintf("compiled against exact, chunks of %d", n), got, exact, amplified)
+		within(t, fmt.Sprintf("compiled against exact, chunks of %d", n), got, exact, tol)
 	}
 	p.greedy(g)
 	for i, got := range p.company(g) {
-		within(t, fmt.Sprintf("in company, sequence %d", i), got, exact[:len(got)], amplified)
+		within(t, fmt.Sprintf("in company, sequence %d", i), got, exact[:len(got)], tol)
 	}
 	o.Unfused = true
 	plain, err := model.Open(path, o)
@@ -86,7 +95,7 @@ func testFamily(t *testing.T, path string, g golden) {
 	if err := plain.Load(); err != nil {
 		t.Fatal(err)
 	}
-	within(t, "node by node", newPlayer(t, plain).alone(g, len(g.sequence(plain))), exact, amplified)
+	within(t, "node by node", newPlayer(t, plain).alone(g, len(g.sequence(plain))), exact, tol)
 }
 
 // sequence is what rows of logits are for: the ids, or the decoder's.
@@ -148,7 +157,7 @@ func (p *player) part(b *batch.Batch, seat int, ids []int32, at, n, source int) 
 		one.Seqs[0].Spans[i].Block += int32(seat * room)
 	}
 	q := one.Seqs[0]
-	q.ID, q.Row, q.State = int32(seat), int32(row), int32(seat)
+	q.ID, q.Row, q.State, q.Counted = int32(seat), int32(row), int32(seat), int32(at)
 	if p.m.Encodes() {
 		q.Memory = sequence(make([]int32, source), 0, source).Seqs[0].Spans
 		for i := range q.Memory {
