@@ -111,9 +111,15 @@ func (r *rebinder) metadata() (map[string]any, error) {
 	if t := scalingTypes[kind]; t != "" {
 		meta[scaling+"type"] = t
 	}
+	if k := r.result.Architecture + ".context_length"; meta[k] == nil {
+		meta[k] = uint32(anyContext) // readers want one, though nothing in the model depends on it
+	}
 	r.windows(inverse, meta)
 	return meta, r.declared(meta)
 }
+
+// anyContext is the length of a model that states none.
+const anyContext = 2048
 
 // known are the configuration's values under the names that GGUF's table
 // knows: what the specification read, what else the files say, and the
@@ -333,14 +339,76 @@ func (r *rebinder) hfConfig() map[string]any {
 			c[k] = v
 		}
 	}
-	for _, g := range r.from.asked.groups {
-		if !g.missing {
-			put(c, g.prefix+g.keys[0], plain(g.value))
+	for _, missing := range []bool{false, true} { // a default may follow from what only GGUF says
+		for _, g := range r.from.asked.groups {
+			if key := g.prefix + g.keys[0]; g.missing == missing && (!missing || !has(c, key)) && finiteJSON(plain(g.value)) {
+				put(c, key, plain(g.value))
+			}
 		}
 	}
+	r.storedScaling(c)
 	head := slices.ContainsFunc(r.from.asked.tensors, func(a askedTensor) bool { return strings.Contains(a.name, "lm_head") })
 	c["tie_word_embeddings"] = !head
 	return c
+}
+
+// finiteJSON says that a value can stand in JSON, and is none.
+func finiteJSON(v any) bool {
+	_, err := json.Marshal(v)
+	return err == nil && v != nil
+}
+
+// storedScaling says with lists of factors what a GGUF file holds as tensors
+// of divisors, whatever scaling these were made of.
+func (r *rebinder) storedScaling(c map[string]any) {
+	short, ok1 := r.divisors("rope_freqs.weight")
+	long, ok2 := short, ok1
+	if !ok1 {
+		short, ok1 = r.divisors("rope_factors_short.weight")
+		long, ok2 = r.divisors("rope_factors_long.weight")
+	}
+	if !ok1 || !ok2 || len(r.from.b.G.Ropes) == 0 {
+		return
+	}
+	tab := r.from.b.G.Ropes[0]
+	scaling := map[string]any{"rope_type": "longrope", "short_factor": short, "long_factor": long, "attention_factor": tab.Factor}
+	if tab.Original > 0 {
+		scaling["original_max_position_embeddings"] = int64(tab.Original)
+	} else {
+		scaling["original_max_position_embeddings"] = c["max_position_embeddings"]
+	}
+	if v, ok := c["rope_theta"]; ok {
+		scaling["rope_theta"] = v
+	}
+	delete(c, "rope_scaling")
+	c["rope_parameters"] = scaling
+}
+
+// divisors reads a small tensor of numbers.
+func (r *rebinder) divisors(name string) ([]any, bool) {
+	v, ok := r.files.Tensor(name)
+	if !ok || len(v.Shape) != 1 || v.Shape[0] > 1<<16 {
+		return nil, false
+	}
+	values := make([]float32, v.Shape[0])
+	if v.Type.Decode(values, v.Data) != nil {
+		return nil, false
+	}
+	list := make([]any, len(values))
+	for i, x := range values {
+		list[i] = float64(x)
+	}
+	return list, true
+}
+
+// has says whether a dotted name is set.
+func has(m map[string]any, name string) bool {
+	head, rest, nested := strings.Cut(name, ".")
+	v, ok := m[head]
+	if sub, is := v.(map[string]any); nested && is {
+		return has(sub, rest)
+	}
+	return ok
 }
 
 // ropeFactors adds the tensors that hold a scaling which GGUF has no keys for:

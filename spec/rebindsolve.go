@@ -44,7 +44,7 @@ func (c *comparison) graphs(a, b *graph.Graph) error {
 // ropes compares the frequencies that come out of two tables.
 func (c *comparison) ropes(a, b *graph.RopeTable) {
 	if b.Divisors != nil || a.Divisors != nil { // stored as tensors, made of the other's own numbers
-		a, b = &graph.RopeTable{Dim: a.Dim, Kind: a.Kind, Factor: a.Factor, Original: a.Original}, &graph.RopeTable{Dim: b.Dim, Kind: b.Kind, Factor: b.Factor, Original: b.Original}
+		a, b = &graph.RopeTable{Dim: a.Dim, Factor: a.Factor}, &graph.RopeTable{Dim: b.Dim, Factor: b.Factor}
 	}
 	if err := c.values(reflect.ValueOf(*a), reflect.ValueOf(*b), graph.Line{}, "rope_table"); err != nil {
 		c.differ("rope_table")
@@ -123,9 +123,12 @@ func (c *comparison) values(a, b reflect.Value, line graph.Line, what string) er
 // what these must be equal to.
 type solver struct {
 	values map[string]*graph.Weight
-	pieces map[*graph.Weight][]piece
-	order  []*graph.Weight // with pieces
+	pieces map[string][]piece // by place
+	order  []*graph.Weight    // with pieces
 }
+
+// place tells expressions apart that are made anew for each use.
+func place(x *graph.Weight) string { return fmt.Sprint(x, x.Shape, x.Axis, x.Perm) }
 
 // piece is a known part of an expression.
 type piece struct {
@@ -177,10 +180,10 @@ func (s *solver) set(e, v *graph.Weight) (err error) {
 		}
 		return next(graph.MapWeight(v, inverse))
 	case graph.WSlice:
-		if s.pieces[x()] == nil {
+		if s.pieces[place(x())] == nil {
 			s.order = append(s.order, x())
 		}
-		s.pieces[x()] = append(s.pieces[x()], piece{e.Axis, e.From, e.To, e.Step, v})
+		s.pieces[place(x())] = append(s.pieces[place(x())], piece{e.Axis, e.From, e.To, e.Step, v})
 		return nil
 	case graph.WConcat, graph.WStack:
 		return s.split(e, v)
@@ -242,7 +245,7 @@ func (s *solver) join() error {
 	for len(s.order) > 0 {
 		x := s.order[0]
 		s.order = s.order[1:]
-		v, err := whole(x, s.pieces[x])
+		v, err := whole(x, s.pieces[place(x)])
 		if err == nil {
 			err = s.set(x, v)
 		}
@@ -289,7 +292,7 @@ func whole(x *graph.Weight, pieces []piece) (*graph.Weight, error) {
 
 // solve compares the two traces and finds every tensor of the other binding.
 func (r *rebinder) solve(to *tracer) error {
-	s := &solver{values: map[string]*graph.Weight{}, pieces: map[*graph.Weight][]piece{}}
+	s := &solver{values: map[string]*graph.Weight{}, pieces: map[string][]piece{}}
 	c := &comparison{pair: func(a, b *graph.Weight, _ graph.Line) error { return s.set(b, a) }}
 	if err := c.graphs(r.from.b.G, to.b.G); err != nil {
 		return err

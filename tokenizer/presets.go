@@ -50,6 +50,7 @@ type ggufModel struct {
 
 type presetTable struct {
 	Models     map[string]ggufModel `json:"models"`
+	Written    []string             `json:"written"`
 	Steps      map[string]string    `json:"steps"`
 	Splits     map[string][]string  `json:"splits"`
 	Names      map[string]*preset   `json:"names"`

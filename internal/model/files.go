@@ -154,6 +154,9 @@ func (f *files) optional(name string) ([]byte, error) {
 // tokenizer reads the model's own tokenizer; ErrNoTokenizer where there is none.
 func (f *files) tokenizer() (*tokenizer.Tokenizer, error) {
 	if f.meta != nil {
+		if text, config := ownTokenizer(f.meta); text != nil {
+			return tokenizer.FromJSON(text, config)
+		}
 		return tokenizer.FromGGUF(f.meta)
 	}
 	return tokenizer.Open(folder{f.dir})

@@ -6,6 +6,7 @@ import (
 	"github.com/inferflow/inferflow/format/gguf"
 	"github.com/inferflow/inferflow/spec"
 	"github.com/inferflow/inferflow/tensor"
+	"github.com/inferflow/inferflow/tokenizer"
 )
 
 // Stored is a model's files without a program: what a conversion reads. It
@@ -43,3 +44,33 @@ func (s *Stored) Views() []tensor.View { return s.Tensors() }
 
 // Release lets the system drop the pages of a tensor that was written.
 func (s *Stored) Release(name string) { _ = s.File.Release(name) }
+
+// Keys under which a GGUF file of our own making carries files of the folder
+// that it was made of; they go before what GGUF's own keys say.
+const (
+	OwnTokenizerKey       = "tokenizer.huggingface.json"
+	OwnTokenizerConfigKey = "inferflow.tokenizer_config"
+	OwnGenerationKey      = "inferflow.generation_config"
+)
+
+// ownTokenizer is the tokenizer.json that a GGUF file of our own making
+// carries, with its configuration; nil where there is none.
+func ownTokenizer(meta *gguf.Meta) (text, config []byte) {
+	if !meta.Has(spec.OwnConfigKey) {
+		return nil, nil
+	}
+	if s, err := meta.String(OwnTokenizerKey); err == nil {
+		text = []byte(s)
+	}
+	if s, err := meta.String(OwnTokenizerConfigKey); err == nil {
+		config = []byte(s)
+	}
+	return text, config
+}
+
+// Tokenizer reads the model's own tokenizer; tokenizer.ErrNoTokenizer where
+// there is none.
+func (s *Stored) Tokenizer() (*tokenizer.Tokenizer, error) { return s.tokenizer() }
+
+// Template is the source of the chat template, "" where there is none.
+func (s *Stored) Template() (string, error) { return s.template() }
