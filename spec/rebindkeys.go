@@ -317,8 +317,8 @@ func typedList(suffix string, list []any) (any, bool) {
 	return nil, false
 }
 
-// plainKeys of config.json are kept though no specification asks for them.
-var plainKeys = []string{"vocab_size", "max_position_embeddings", "bos_token_id", "eos_token_id", "pad_token_id"}
+// ggufOnly are names for what GGUF stores and config.json has other words for.
+var ggufOnly = []string{"rotary_dim", "v_head_dim"}
 
 // hfConfig is the config.json that a GGUF file carries, else what the
 // specification read of its metadata under the names of config.json.
@@ -334,16 +334,16 @@ func (r *rebinder) hfConfig() map[string]any {
 		}
 		c["architectures"] = classes
 	}
-	for _, k := range plainKeys {
-		if v, ok := r.from.config.data[k]; ok {
-			c[k] = v
-		}
-	}
 	for _, missing := range []bool{false, true} { // a default may follow from what only GGUF says
 		for _, g := range r.from.asked.groups {
 			if key := g.prefix + g.keys[0]; g.missing == missing && (!missing || !has(c, key)) && finiteJSON(plain(g.value)) {
 				put(c, key, plain(g.value))
 			}
+		}
+	}
+	for k, v := range r.from.config.data { // what the format has keys for, though this specification asks for none
+		if _, ok := c[k]; !ok && !slices.Contains(ggufOnly, k) && finiteJSON(v) {
+			c[k] = v
 		}
 	}
 	r.storedScaling(c)

@@ -48,7 +48,7 @@ var inside = map[string][]string{
 	"internal/device/cpu":        {"internal/device", "internal/device/ref"},
 	"internal/device/devicetest": {"internal/device", "internal/device/ref", "internal/device/cpu", "internal/compile"},
 	"internal/model":             {"*"},
-	"internal/convert":           {"internal/model"},
+	"internal/convert":           {"internal/model", "internal/model/modeltest"},
 	"chat":                       {"chat/jinja"},
 	"internal/engine":            {"internal/sched", "internal/sample"},
 	"internal/complete":          {"chat", "internal/engine", "internal/sched", "internal/sample"},
