@@ -346,6 +346,9 @@ func (r *rebinder) hfConfig() map[string]any {
 			c[k] = v
 		}
 	}
+	if _, ok := c["pad_token_id"]; !ok {
+		c["pad_token_id"] = nil // a class's default may lie outside the vocabulary
+	}
 	r.storedScaling(c)
 	head := slices.ContainsFunc(r.from.asked.tensors, func(a askedTensor) bool { return strings.Contains(a.name, "lm_head") })
 	c["tie_word_embeddings"] = !head

@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"encoding/binary"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 )
@@ -81,7 +82,7 @@ func (e *exporter) model(pre string) error {
 			break
 		}
 		if m.byteLevel && m.merges != nil {
-			e.set("model", "gpt2")
+			e.set("model", modelName("merges"))
 			e.set("pre", pre)
 			e.set("merges", e.merges(m))
 			return nil
@@ -98,6 +99,20 @@ func (e *exporter) model(pre string) error {
 		return nil
 	}
 	return fmt.Errorf("tokenizer: %w: GGUF has no form for this kind of tokenizer", ErrUnsupported)
+}
+
+// modelName is the value of tokenizer.ggml.model for a kind of model.
+func modelName(kind string) string {
+	all, err := presets()
+	if err != nil {
+		return "" // embedded: a test reads it
+	}
+	for _, name := range slices.Sorted(maps.Keys(all.Models)) {
+		if m := all.Models[name]; m.Kind == kind && m.Pre == "" {
+			return name
+		}
+	}
+	return ""
 }
 
 // ranked are the merges of a model in their order.
@@ -150,7 +165,7 @@ func (e *exporter) scored(m *bpe) {
 	if m.unk >= 0 {
 		e.types[m.unk] = ggufUnknown
 	}
-	e.set("model", "llama")
+	e.set("model", modelName("scores"))
 	e.set("scores", scores)
 	e.set("add_space_prefix", e.prefixed())
 }
@@ -169,7 +184,7 @@ func (e *exporter) unigram(m *unigram) {
 	if m.unk >= 0 {
 		e.types[m.unk] = ggufUnknown
 	}
-	e.set("model", "t5")
+	e.set("model", modelName("unigram"))
 	e.set("scores", scores)
 	e.set("add_space_prefix", e.prefixed())
 	merges := len(e.t.Encode("a  a", Options{})) == len(e.t.Encode("a a", Options{}))
@@ -217,7 +232,7 @@ func (e *exporter) pieces() {
 			e.texts[i] = spaceMark + s
 		}
 	}
-	e.set("model", "bert")
+	e.set("model", modelName("pieces"))
 	e.set("token_type_count", uint32(2))
 	lower := slices.Equal(e.t.Encode("A", Options{}), e.t.Encode("a", Options{}))
 	e.set("normalizer.lowercase", lower)

@@ -212,6 +212,20 @@ func (w *jsonWriter) unigram(doc object, m *unigram) {
 	doc["model"] = object{"type": "Unigram", "unk_id": max(m.unk, 0), "vocab": vocab, "byte_fallback": m.fallback}
 }
 
+// stepName is the type that tokenizer.json has for a step of ours that is named after a model there.
+func stepName(step string) string {
+	all, err := presets()
+	if err != nil {
+		return "" // embedded: a test reads it
+	}
+	for name, s := range all.Steps {
+		if s == step {
+			return name
+		}
+	}
+	return step
+}
+
 func (w *jsonWriter) wordPiece(doc object, m *wordPiece) {
 	text := func(i int) string {
 		s := w.v.texts[i]
@@ -224,8 +238,8 @@ func (w *jsonWriter) wordPiece(doc object, m *wordPiece) {
 		return s
 	}
 	lower := w.r.flag(ggml+"normalizer.lowercase", true)
-	doc["normalizer"] = object{"type": "BertNormalizer", "clean_text": true, "handle_chinese_chars": true, "lowercase": lower, "strip_accents": w.r.flag(ggml+"normalizer.strip_accents", lower)}
-	doc["pre_tokenizer"], doc["decoder"] = object{"type": "BertPreTokenizer"}, object{"type": "WordPiece", "prefix": "##", "cleanup": true}
+	doc["normalizer"] = object{"type": stepName("Clean"), "clean_text": true, "handle_chinese_chars": true, "lowercase": lower, "strip_accents": w.r.flag(ggml+"normalizer.strip_accents", lower)}
+	doc["pre_tokenizer"], doc["decoder"] = object{"type": stepName("CleanWords")}, object{"type": "WordPiece", "prefix": "##", "cleanup": true}
 	doc["model"] = object{"type": "WordPiece", "unk_token": w.unknown(), "continuing_subword_prefix": "##", "max_input_chars_per_word": 100, "vocab": w.vocab(text)}
 }
 
