@@ -147,6 +147,8 @@ type rebinder struct {
 	factors map[string]*graph.Weight
 	// unnamed are the found tensors that the other binding has no name for.
 	unnamed []string
+	// defaults says to write what the specification took for missing.
+	defaults bool
 }
 
 // Rebind says how to write the model of the files in the other binding. The
@@ -175,17 +177,29 @@ func (s *Spec) Rebind(files Files) (*Rebound, error) {
 	if err := r.mirror(); err != nil {
 		return nil, err
 	}
-	if err := r.describe(); err != nil {
-		return nil, err
+	err := r.attempt()
+	if err != nil && r.result.Binding == HF { // a default may follow from what only GGUF says
+		r.defaults = true
+		if r.attempt() == nil {
+			err = nil
+		}
 	}
-	to, err := r.traceMirror()
 	if err != nil {
 		return nil, err
 	}
-	if err := r.solve(to); err != nil {
-		return nil, err
-	}
 	return r.result, r.compareOthers()
+}
+
+// attempt traces the mirror and solves for its tensors.
+func (r *rebinder) attempt() error {
+	if err := r.describe(); err != nil {
+		return err
+	}
+	to, err := r.traceMirror()
+	if err != nil {
+		return err
+	}
+	return r.solve(to)
 }
 
 // declarations runs the top of the specification for the other binding.

@@ -334,9 +334,9 @@ func (r *rebinder) hfConfig() map[string]any {
 		}
 		c["architectures"] = classes
 	}
-	for _, missing := range []bool{false, true} { // a default may follow from what only GGUF says
+	for _, missing := range []bool{false, true} {
 		for _, g := range r.from.asked.groups {
-			if key := g.prefix + g.keys[0]; g.missing == missing && (!missing || !has(c, key)) && finiteJSON(plain(g.value)) {
+			if key := g.prefix + g.keys[0]; g.missing == missing && (!missing || r.defaults) && (!missing || !has(c, key)) && finiteJSON(plain(g.value)) {
 				put(c, key, plain(g.value))
 			}
 		}

@@ -303,6 +303,7 @@ func (r *rebinder) solve(to *tracer) error {
 	if len(c.other) > 0 {
 		return fmt.Errorf("spec: %w: it reads %v otherwise there", ErrRebind, c.other)
 	}
+	r.result.Tensors = nil
 	for name, v := range r.factors {
 		s.values[name] = v
 	}
