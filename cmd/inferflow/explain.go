@@ -181,6 +181,10 @@ func (p *explainer) bytes() {
 	p.section("keys and values")
 	fmt.Fprintf(&p.b, "  %s a token (keys %s, values %s)\n", model.Bytes(k.BytesPerToken), k.Keys, k.Values)
 	for _, c := range k.Caches {
+		if c.Size > 0 {
+			fmt.Fprintf(&p.b, "  %s: a state of %d numbers a sequence, %s\n", bench.LayersText(c.Layers, p.e.Model.Layers), c.Size, model.Bytes(4*int64(c.Size)))
+			continue
+		}
 		window := ""
 		if c.Window > 0 {
 			window = fmt.Sprintf(", a window of %d tokens", c.Window)

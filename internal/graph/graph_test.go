@@ -156,6 +156,10 @@ func FuzzDecode(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(good)
+	if good, err = Encode(recurrent(f)); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(good)
 	f.Add([]byte(`{"nodes":[{"op":"tokens","shape":[],"layer":-1}],"outputs":[{"Name":"x","Node":0}]}`))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		g, err := Decode(data)
