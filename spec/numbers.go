@@ -123,9 +123,12 @@ func graphSizes(g *graph.Graph) sizes {
 		}
 	}
 	experts := false
+	heads, keyHeads := map[int]int{}, map[int]int{} // of all attentions of a layer, which may share its heads among them
 	for _, n := range g.Nodes {
 		switch a := n.Attr.(type) {
 		case *graph.AttentionAttr:
+			heads[n.Layer] += a.Heads
+			keyHeads[n.Layer] += a.KVHeads
 			if len(s.heads) == 0 {
 				s.line = n.Line
 			}
@@ -143,6 +146,12 @@ func graphSizes(g *graph.Graph) sizes {
 			}
 		case *graph.ExpertsAttr:
 			experts = true
+		}
+	}
+	for l, n := range heads {
+		add(&s.heads, n)
+		if len(s.keyHeads) > 0 {
+			add(&s.keyHeads, keyHeads[l])
 		}
 	}
 	if experts { // a size for each kind of layer, some of which may be absent
