@@ -110,6 +110,14 @@ func (n *net) relative(a graph.AttentionAttr, buckets, farthest int, twoSided bo
 var both = graph.AttentionAttr{Mask: graph.MaskFull}
 
 var sourceCases = []testCase{
+	{name: "attention/relative bias, both sides", has: fusedQKV, build: func(n *net) *graph.Node {
+		n.Layer = 0
+		return n.head(n.attend(n.embed(), heads{q: 4, kv: 2, dim: 16}, n.relative(both, 10, 12, true), nil))
+	}},
+	{name: "attention/relative bias, causal", has: fusedQKV, build: func(n *net) *graph.Node {
+		n.Layer = 0
+		return n.head(n.attend(n.embed(), heads{q: 4, kv: 1, dim: 16}, n.relative(graph.AttentionAttr{Softcap: 3}, 7, 9, false), nil))
+	}},
 	{name: "source/cross attention", has: []program.Kind{program.KindQKV, program.KindPut, program.KindAttention}, build: func(n *net) *graph.Node {
 		return n.translator(both, graph.AttentionAttr{}, heads{q: 4, kv: 4, dim: 16}, graph.AttentionAttr{})
 	}},
