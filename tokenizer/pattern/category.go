@@ -87,6 +87,11 @@ var categories = sync.OnceValue(func() *categoryTable {
 		}
 		fillCategory(flat, table, uint8(bits.TrailingZeros32(mask)))
 	}
+	for _, l := range laterCategories {
+		for r := l.first; r <= l.last; r++ {
+			flat[r] = l.category
+		}
+	}
 	for _, r := range []rune{'\t', '\n', '\v', '\f', '\r', 0x85} {
 		flat[r] = catWs
 	}
