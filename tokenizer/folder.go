@@ -22,6 +22,7 @@ type folder struct {
 	name    string // of the class; "" where the folder does not say
 	conf    configJSON
 	set     settings
+	said    map[string]bool // settings that come from the folder, not the class
 	added   []addedJSON // with ids
 	special []addedJSON // without: named by role, or additional
 	notes   []string
@@ -79,11 +80,11 @@ func openFolder(files Files) (*folder, error) {
 	if err := f.findClass(conf); err != nil {
 		return nil, err
 	}
-	f.set = settings{}
-	for _, from := range []map[string]json.RawMessage{f.class.Set, tokens, conf} {
+	f.set, f.said = settings{}, map[string]bool{}
+	for i, from := range []map[string]json.RawMessage{f.class.Set, tokens, conf} {
 		for k, v := range from {
 			if k != "additional_special_tokens" || len(v) > 2 {
-				f.set[k] = v
+				f.set[k], f.said[k] = v, i > 0
 			}
 		}
 	}
@@ -217,7 +218,7 @@ func (f *folder) tokens(find func(text string) (int32, bool), next int32) []adde
 	}
 	role := map[string]bool{}
 	for _, r := range roles {
-		role[f.set.text(r+"_token")] = true
+		role[f.set.text(r+"_token")] = !f.said[r+"_token"]
 	}
 	for _, a := range f.special {
 		if seen[a.Content] {

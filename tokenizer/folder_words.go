@@ -117,6 +117,8 @@ func (f *folder) ranks(name string, data []byte) (*Tokenizer, error) {
 		f.notes = append(f.notes, fmt.Sprintf("%s: a file of %d ranks is not known; its words are cut by the pattern %s, and it has no special tokens but those of tokenizer_config.json",
 			name, len(pieces), kind.Split))
 		kind = &rankFile{Split: kind.Split}
+	} else if kind.Ranks != len(pieces) { // another vocabulary of the same making
+		kind = &rankFile{Split: kind.Split, Normalizer: kind.Normalizer, Set: kind.Set}
 	}
 	lookup := map[string]int32{}
 	for _, p := range pieces {
