@@ -86,8 +86,10 @@ func (n charsmapNormalizer) normalize(text string) string {
 				continue
 			}
 		}
-		for i, r := range cluster {
-			c := cluster[i : i+utf8.RuneLen(r)]
+		for cluster != "" {
+			_, w := utf8.DecodeRuneInString(cluster)
+			c := cluster[:w]
+			cluster = cluster[w:]
 			if to, w := n.chars.find(c, true); w > 0 {
 				c = to
 			}

@@ -23,8 +23,8 @@ type folder struct {
 	conf    configJSON
 	set     settings
 	said    map[string]bool // settings that come from the folder, not the class
-	added   []addedJSON // with ids
-	special []addedJSON // without: named by role, or additional
+	added   []addedJSON     // with ids
+	special []addedJSON     // without: named by role, or additional
 	notes   []string
 	listed  map[string]int // added tokens by text, for addTo
 }

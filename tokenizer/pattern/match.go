@@ -10,6 +10,13 @@ const (
 	slowSteps = 64
 )
 
+// While states are remembered, maxStates bounds them, for they take some 40 bytes each, and maxWork the steps. A pattern that needs more in one text (none
+// in use comes near) finds nothing in the rest of it.
+const (
+	maxStates = 1 << 22
+	maxWork   = 1 << 25
+)
+
 type frame struct {
 	pc    int32
 	trail int32 // states on the way when the frame was made (memo only)
@@ -30,6 +37,7 @@ type searcher struct {
 	failed map[state]struct{} // states that lead to no match, and those on the way of the attempt in progress
 	trail  []state            // the latter, in order
 	budget int                // steps left; below 0 while states are remembered
+	work   int                // steps while states were remembered
 	tables [][]uint64         // per lookahead: a bit for each position where it holds
 }
 
@@ -104,6 +112,9 @@ func (s *searcher) at(pos int) (int, bool) {
 	if s.failed == nil {
 		s.failed = map[state]struct{}{}
 	}
+	if s.spent() {
+		return 0, false
+	}
 	s.trail = s.trail[:0]
 	end, ok, _ = s.run(pos, -1)
 	if ok {
@@ -114,6 +125,8 @@ func (s *searcher) at(pos int) (int, bool) {
 	return end, ok
 }
 
+func (s *searcher) spent() bool { return s.work > maxWork || len(s.failed) > maxStates }
+
 // run makes one attempt at pos. With steps >= 0 it gives up after so many (long is true); with steps < 0 it remembers failed states instead.
 func (s *searcher) run(pos, steps int) (end int, ok, long bool) {
 	memo := steps < 0
@@ -122,7 +135,8 @@ func (s *searcher) run(pos, steps int) (end int, ok, long bool) {
 	for {
 		if memo {
 			st := state{pc, pos}
-			if _, seen := s.failed[st]; seen {
+			s.work++
+			if _, seen := s.failed[st]; seen || s.spent() {
 				pc = -1
 			} else {
 				s.failed[st] = struct{}{}
