@@ -43,6 +43,17 @@ func (c *cover) heads(root *graph.Node) bool {
 	return true
 }
 
+// index takes the choice of positions.
+func (c *cover) index(n *graph.Node) bool {
+	a, ok := n.Attr.(*graph.IndexAttr)
+	if n.Op != graph.OpIndex || !ok {
+		return false
+	}
+	step := &program.Index{Q: c.input(n, n.In[0]), K: c.input(n, n.In[1]), W: c.input(n, n.In[2]), Out: c.bufs[n.ID], Attr: a}
+	c.push(n, program.KindIndex, []int{n.ID}, step)
+	return true
+}
+
 // headCount is the number of vectors along the last axis.
 func headCount(n *graph.Node) int {
 	if len(n.Shape) == 0 || n.Shape[len(n.Shape)-1] == 0 {

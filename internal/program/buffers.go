@@ -29,6 +29,9 @@ func (s *Step) Visit(f func(b *Buf, write bool)) {
 	case *MoE:
 		read(&x.In, &x.RouterIn, &x.Epi.Residual)
 		f(&x.Out, true)
+	case *Index:
+		read(&x.Q, &x.K, &x.W)
+		f(&x.Out, true)
 	case *Heads:
 		for i := range x.Parts {
 			read(&x.Parts[i].In)

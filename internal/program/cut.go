@@ -121,6 +121,9 @@ func copySteps(steps []Step) []Step {
 		case *Pool:
 			c := *x
 			out[i].Body = &c
+		case *Index:
+			c := *x
+			out[i].Body = &c
 		case *Heads:
 			c := *x
 			c.Parts = append([]HeadPart{}, x.Parts...)

@@ -101,6 +101,8 @@ func (q *printer) step(s *Step) string {
 		b.WriteString(q.attention(x))
 	case *Put:
 		fmt.Fprintf(&b, "%s = %s, %s", q.cache(x.Cache), q.buf(x.K), q.buf(x.V))
+	case *Index:
+		fmt.Fprintf(&b, "%s = positions by %s, weights %s, to keys %s%s", q.buf(x.Out), q.buf(x.Q), q.buf(x.W), q.buf(x.K), q.attr(x.Attr))
 	case *Heads:
 		b.WriteString(q.heads(x))
 	case *MoE:

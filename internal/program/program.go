@@ -51,6 +51,7 @@ const (
 	KindElementwise Kind = "Elementwise"
 	KindPool        Kind = "Pool"
 	KindHeads       Kind = "Heads"
+	KindIndex       Kind = "Index"
 	KindConv1D      Kind = "Conv1D"
 	KindRecurrent   Kind = "Recurrent"
 	KindOp          Kind = "Op"
@@ -182,6 +183,13 @@ type HeadPart struct {
 	Scale               float64         // 0 or 1: none
 	Rope                *graph.RopeAttr // nil: none
 	Dim                 int
+}
+
+// Index keeps the key K of each row and writes the positions that it chooses by
+// the queries Q and the weights W of their heads.
+type Index struct {
+	Q, K, W, Out Buf
+	Attr         *graph.IndexAttr
 }
 
 // Rows keeps the wanted rows of In.

@@ -29,6 +29,8 @@ type loader struct {
 	unrolled map[unrolled]*ref.Distances
 	qkv      int
 	headK    int // inputs of a matrix a head at most
+	index16  int // heads of an index at most
+	indexDim int // values of a key of an index at most
 	moe      moeSize
 	// values of one head of the largest recurrence
 	recurrence int
@@ -89,6 +91,8 @@ func (l *loader) lower(st *program.Step) (executor, error) {
 		return l.lowerMoE(x)
 	case *program.Heads:
 		return l.heads(x)
+	case *program.Index:
+		return l.index(x)
 	case *program.Rows:
 		l.counters++
 		return &rowsExec{x}, nil
@@ -305,6 +309,7 @@ func (l *loader) allocate() error {
 		return err
 	}
 	l.workers()
+	l.indexRoom()
 	return nil
 }
 

@@ -49,6 +49,7 @@ type Stage struct {
 	normed  []float32
 	qkv     []float32
 	moe     *moeBuffers
+	scores  []float32 // of the positions of few rows, for a program.Index
 	ropes   []*rope
 	encodes bool         // the program has steps that encode a source
 	crosses bool         // the program has steps that read an encoded source
@@ -77,17 +78,18 @@ type executor interface {
 
 // worker is what one thread owns.
 type worker struct {
-	id    int
-	mul   *gemm.Scratch
-	acts  [2]*gemm.Acts // few rows, prepared privately
-	view  [2]*gemm.Acts // rows that need no preparing
-	heads [2]*gemm.Acts // a block of rows of one head
-	norm  []float32
-	tile  []float32
-	att   *attention
-	rec   []float32 // one head of a recurrence
-	regs  []float32 // registers of elementwise chains
-	next  int       // next counter of this run
+	id     int
+	mul    *gemm.Scratch
+	acts   [2]*gemm.Acts // few rows, prepared privately
+	view   [2]*gemm.Acts // rows that need no preparing
+	heads  [2]*gemm.Acts // a block of rows of one head
+	norm   []float32
+	tile   []float32
+	att    *attention
+	choose *choosing
+	rec    []float32 // one head of a recurrence
+	regs   []float32 // registers of elementwise chains
+	next   int       // next counter of this run
 }
 
 // privateRows is the number of rows up to which every worker prepares the

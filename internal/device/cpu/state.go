@@ -217,6 +217,8 @@ func cacheOf(p *program.Program, st *program.Step) (int, bool) {
 		return x.Cache, true
 	case *program.Attention:
 		return x.Attr.Cache, true
+	case *program.Index:
+		return x.Attr.Cache, true
 	case *program.Put:
 		return x.Cache, true
 	case *program.Conv1D:

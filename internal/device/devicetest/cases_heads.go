@@ -138,7 +138,7 @@ var latentCases = []testCase{
 	latentCase("many heads", 70, plain),
 	latentCase("window", 6, func(*net) graph.AttentionAttr { return graph.AttentionAttr{Window: 9} }),
 	latentCase("sinks", 4, func(n *net) graph.AttentionAttr { return graph.AttentionAttr{Sinks: n.vector(0, 4)} }),
-	{name: "latent/chosen positions", has: []program.Kind{program.KindOp, program.KindAttention}, build: func(n *net) *graph.Node {
+	{name: "latent/chosen positions", has: []program.Kind{program.KindIndex, program.KindAttention}, build: func(n *net) *graph.Node {
 		table, x := n.table(8), n.embed()
 		var allowed *graph.Node
 		for n.Layer = 0; n.Layer < 3; n.Layer++ {
