@@ -346,14 +346,31 @@ func (t *tracer) stacked(pattern string, n int) (starlark.Value, error) {
 	return t.stackNumbered(pattern, n)
 }
 
-// stackPlain stacks tensors that stand under their reference names unchanged,
-// as thousands of experts do, with few allocations; nil where some do not.
+// stackPlain stacks tensors that differ in one number of their stored names and
+// whose values nothing changes, as thousands of experts do, with few
+// allocations; nil where some do not.
 func (t *tracer) stackPlain(pattern string, n int) (*weightValue, error) {
-	if !t.names.plain() || len(t.changes) > 0 {
+	if t.names.entries.literal || t.names.aliases.literal {
+		return nil, nil // a name of its own for one of them, perhaps
+	}
+	key, _ := generalise(pattern)
+	if t.changes[key] != nil || t.changes[key+".weight"] != nil {
 		return nil, nil
 	}
-	before, after, _ := strings.Cut(pattern, "{e}")
-	after += ".weight"
+	for _, c := range t.names.candidates(pattern + ".weight") {
+		before, after, ok := strings.Cut(c, "{e}")
+		if !ok {
+			continue
+		}
+		if _, ok := t.files.Tensor(before + "0" + after); ok {
+			return t.stackSeries(before, after, n)
+		}
+	}
+	return nil, nil
+}
+
+// stackSeries stacks the stored tensors before0after to before(n−1)after.
+func (t *tracer) stackSeries(before, after string, n int) (*weightValue, error) {
 	store, args, line := make([]graph.Weight, n), make([]*graph.Weight, n), t.line()
 	var typ quant.Type
 	for e := range args {
@@ -366,9 +383,7 @@ func (t *tracer) stackPlain(pattern string, n int) (*weightValue, error) {
 		store[e] = graph.Weight{Op: graph.WTensor, Name: name, Shape: v.Shape, Line: line}
 		args[e] = &store[e]
 	}
-	for _, a := range args {
-		t.used[a.Name] = true
-	}
+	t.useSeries(before, after, n)
 	first := &weightValue{t: t, w: args[0], name: args[0].Name, typ: typ}
 	return first.derive("stack", true, func(*graph.Weight) (*graph.Weight, error) { return graph.StackWeights(args...) })
 }

@@ -312,7 +312,7 @@ func (r *rebinder) solve(to *tracer) error {
 		switch {
 		case ok:
 			r.result.Tensors = append(r.result.Tensors, ReboundTensor{name, v})
-		case to.used[name]:
+		case to.isUsed(name):
 			return fmt.Errorf("spec: %w: nothing says what %s is", ErrRebind, name)
 		}
 	}

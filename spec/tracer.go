@@ -33,7 +33,8 @@ type tracer struct {
 	names    *nameTable
 	weights  map[string]*weightValue // by reference name
 	changes  map[string]starlark.Callable
-	used     map[string]bool  // stored tensors that something reads
+	used     map[string]bool  // stored tensors that something reads, beside series
+	series   map[string]int   // how many tensors something reads of a series, by their name with # for its number
 	perms    map[[2]int][]int // row orders by heads and width
 	ignores  []matcher
 	serves   []servesRule
@@ -141,7 +142,7 @@ func trace(file, source string, files Files, o Options) (*Traced, error) {
 func (t *tracer) run(file, source string) (*Traced, error) {
 	files, o := t.files, t.opts
 	t.stored = files.TensorNames()
-	t.used = make(map[string]bool, len(t.stored))
+	t.used = map[string]bool{}
 	if err := t.loadNames(); err != nil {
 		return nil, err
 	}
@@ -212,7 +213,7 @@ func (t *tracer) finish() (*Traced, error) {
 	r.Graph.Layers = t.layers
 	for _, name := range t.stored {
 		switch {
-		case t.used[name]:
+		case t.isUsed(name):
 		case t.others[name] || t.ignored(name):
 			r.Ignored = append(r.Ignored, name)
 		default:

@@ -44,7 +44,7 @@ func (f *shapeFiles) TensorNames() []string {
 	return names
 }
 
-func loadShapes(t *testing.T, name string) *shapeFiles {
+func loadShapes(t testing.TB, name string) *shapeFiles {
 	t.Helper()
 	raw, err := os.ReadFile(filepath.Join(shapes, name+".json"))
 	if err != nil {
@@ -97,7 +97,7 @@ func compiled(t *testing.T, name string, o Options) (*program.Program, string) {
 	return p, s.Name
 }
 
-func shapeNames(t *testing.T) []string {
+func shapeNames(t testing.TB) []string {
 	t.Helper()
 	paths, err := filepath.Glob(filepath.Join(shapes, "*.json"))
 	if err != nil || len(paths) == 0 {
