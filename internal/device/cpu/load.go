@@ -272,7 +272,7 @@ func (l *loader) allocate() error {
 	s, rows := l.s, l.s.o.Limits.Capacity()
 	total := 64
 	for _, b := range s.p.Buffers {
-		total += (rows+gemm.SpareRows)*b.Width*4 + 64
+		total += s.room(b)*4 + 64
 	}
 	total += rows*(l.maxK+l.qkv)*4 + 256
 	for _, r := range s.ropes {
@@ -290,7 +290,7 @@ func (l *loader) allocate() error {
 		return f
 	}
 	for _, b := range s.p.Buffers {
-		s.bufs = append(s.bufs, take((rows+gemm.SpareRows)*b.Width))
+		s.bufs = append(s.bufs, take(s.room(b)))
 	}
 	s.normed, s.qkv = take(rows*l.maxK), take(rows*l.qkv)
 	for _, r := range s.ropes {
@@ -311,6 +311,17 @@ func (l *loader) allocate() error {
 	l.workers()
 	l.indexRoom()
 	return nil
+}
+
+// room is the number of values that a buffer holds at most. Only rows of a
+// source may be more than a batch's of tokens: the logits of so many would be
+// gigabytes.
+func (s *Stage) room(b program.Buffer) int {
+	rows := s.o.Limits.Rows
+	if b.Memory || b.Const {
+		rows = s.o.Limits.Capacity()
+	}
+	return (rows + gemm.SpareRows) * b.Width
 }
 
 func (l *loader) workers() {

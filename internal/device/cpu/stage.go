@@ -161,7 +161,10 @@ func (s *Stage) Run(b *batch.Batch, in [][]float32) ([][]float32, error) {
 	}
 	s.states.end(b)
 	for i, v := range s.p.Out {
-		s.out[i] = s.bufs[v][:s.rows*s.p.Buffers[v].Width]
+		s.out[i] = s.bufs[v][:0]
+		if !s.idle(v, b) {
+			s.out[i] = s.bufs[v][:s.rows*s.p.Buffers[v].Width]
+		}
 	}
 	return s.out, nil
 }
