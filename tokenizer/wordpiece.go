@@ -53,13 +53,16 @@ func (m *wordLevel) encode(word string, _ *scratch, out []int32) []int32 {
 type longestMatch struct {
 	pieces *trie
 	unk    int32 // -1: none
+	runes  bool  // what is unknown is a character, not a byte
 }
 
 func (m *longestMatch) encode(word string, _ *scratch, out []int32) []int32 {
 	for word != "" {
 		id, size := m.pieces.longest(word, nil)
 		if size == 0 {
-			id, size = m.unk, 1
+			if id, size = m.unk, 1; m.runes {
+				_, size = utf8.DecodeRuneInString(word)
+			}
 		}
 		if id >= 0 {
 			out = append(out, id)
