@@ -25,6 +25,7 @@ var (
 	ErrNoTokenizer = errors.New("the model's files hold no tokenizer")
 	ErrNoTemplate  = errors.New("the model's files hold no chat template")
 	ErrTemplate    = errors.New("the chat template refused the conversation")
+	ErrReads       = errors.New("the model reads texts and writes none: embed, rerank, classify and fill-mask use it, and serve does")
 	ErrTooLong     = errors.New("the text is longer than the context holds")
 )
 
@@ -51,6 +52,9 @@ func New(m *model.Model, queue int) (*Service, error) {
 			return nil, fmt.Errorf("complete: %s: %w", m.Path, m.TokenizerErr)
 		}
 		return nil, fmt.Errorf("complete: %s: %w: a folder needs tokenizer.json beside config.json; logits, bench and explain work without", m.Path, ErrNoTokenizer)
+	}
+	if m.Whole() && !m.Encodes() {
+		return nil, fmt.Errorf("complete: %s: %w", m.Path, ErrReads)
 	}
 	s := &Service{Model: m, Tok: m.Tokenizer, Created: time.Now()}
 	s.longest = sync.OnceValue(s.longestToken)
