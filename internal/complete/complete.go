@@ -53,7 +53,7 @@ func New(m *model.Model, queue int) (*Service, error) {
 		}
 		return nil, fmt.Errorf("complete: %s: %w: a folder needs tokenizer.json beside config.json; logits, bench and explain work without", m.Path, ErrNoTokenizer)
 	}
-	if m.Whole() && !m.Encodes() {
+	if m.Whole() {
 		return nil, fmt.Errorf("complete: %s: %w", m.Path, ErrReads)
 	}
 	s := &Service{Model: m, Tok: m.Tokenizer, Created: time.Now()}

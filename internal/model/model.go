@@ -173,8 +173,9 @@ func (m *Model) KVTypes() (keys, values attn.Elem, err error) {
 }
 
 // Whole says that the model takes each sequence as a whole, in one batch: rows
-// see later ones, or are pooled.
-func (m *Model) Whole() bool { return graph.Whole(m.Traced.Graph) }
+// see later ones, or are pooled. (The source of an encoder-decoder is a matter
+// of its own.)
+func (m *Model) Whole() bool { return !m.Encodes() && graph.Whole(m.Traced.Graph) }
 
 // BlockSize is the bytes of one key/value block of batch.BlockTokens
 // positions; unlike BlockBytes it is known before Load.
