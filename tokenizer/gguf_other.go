@@ -101,6 +101,8 @@ func (r *ggufReader) wordPiece(t *Tokenizer, v *vocabulary) error {
 	}
 	if id, ok := t.named["sep"]; ok && r.flag(ggml+"add_sep_token", true) {
 		t.suffix = []int32{id}
+	} else if id, ok := t.named["eos"]; ok && r.flag(ggml+"add_eos_token", false) { // as newer converters say the same
+		t.suffix = []int32{id}
 	}
 	return nil
 }
