@@ -336,8 +336,13 @@ func (r *rebinder) hfConfig() map[string]any {
 	}
 	for _, missing := range []bool{false, true} {
 		for _, g := range r.from.asked.groups {
-			if key := g.prefix + g.keys[0]; g.missing == missing && (!missing || r.defaults) && (!missing || !has(c, key)) && finiteJSON(plain(g.value)) {
-				put(c, key, plain(g.value))
+			if g.missing != missing || missing && !r.defaults || !finiteJSON(plain(g.value)) {
+				continue
+			}
+			for _, k := range g.keys { // the reference knows one of them
+				if !has(c, g.prefix+k) {
+					put(c, g.prefix+k, plain(g.value))
+				}
 			}
 		}
 	}
