@@ -202,6 +202,9 @@ func (r *rebinder) derived(values map[string]any) {
 	for _, n := range g.Nodes {
 		if a, ok := n.Attr.(*graph.EmbedAttr); ok && g.Nodes[n.In[0]].Op == graph.OpTokens {
 			values["vocab_size"] = int64(a.Table.Shape[0])
+			if values["hidden_size"] == nil {
+				values["hidden_size"] = int64(a.Table.Shape[1])
+			}
 			break
 		}
 	}

@@ -151,7 +151,9 @@ func (s *solver) set(e, v *graph.Weight) (err error) {
 			return nil
 		}
 		if !slices.Equal(e.Shape, v.Shape) {
-			v, err = graph.ReshapeWeight(v, e.Shape)
+			if v, err = graph.ReshapeWeight(v, e.Shape); err != nil {
+				return fmt.Errorf("spec: %w: %s: %s: %w", ErrRebind, e.Line, e.Name, err)
+			}
 		}
 		s.values[e.Name] = v
 		return err
