@@ -105,8 +105,8 @@ func runTrace(m *model.Model, tf traceFlags) error {
 		return fmt.Errorf("spec trace: no value of the specification has a name of %s", tf.against)
 	case rep.First != nil:
 		return fmt.Errorf("spec trace: line %d is the first that differs from the reference", rep.First.Line.Line)
-	case len(rep.Apart) > 0:
-		return fmt.Errorf("spec trace: %s has another shape than the reference's", rep.Apart[0].Name)
+	case slices.ContainsFunc(rep.Apart, func(m activations.Match) bool { return m.Name == "logits" }):
+		return fmt.Errorf("spec trace: the logits have another shape than the reference's")
 	}
 	return nil
 }
@@ -155,7 +155,9 @@ func (p *tracePrinter) table(all bool) {
 	t := table{head: []string{"line", "value", "error", "", ""}, right: []bool{true}}
 	for _, m := range p.rows(all) {
 		what := ""
-		if m.Error > p.tol {
+		if m.Namesake {
+			what = "another thing there"
+		} else if m.Error > p.tol {
 			what = "differs"
 		}
 		t.add(fmt.Sprint(m.Line.Line), m.Name, errorText(m.Error), what, p.text(m.Line))
@@ -172,6 +174,15 @@ func (p *tracePrinter) table(all bool) {
 		fmt.Fprintf(&p.b, "; %d modules of the reference have no namesake (--all lists them)", n)
 	}
 	p.b.WriteByte('\n')
+	var other []string
+	for _, m := range p.rep.Matches {
+		if m.Namesake {
+			other = append(other, m.Name)
+		}
+	}
+	if len(other) > 0 {
+		fmt.Fprintf(&p.b, "the reference's modules of these names give something else, for what is computed from them agrees: %s\n", clip(strings.Join(other, ", "), 200))
+	}
 }
 
 // rows are all values, or the worst of each line in order of the lines' first.
@@ -186,7 +197,7 @@ func (p *tracePrinter) rows(all bool) []activations.Match {
 		if !ok {
 			at[m.Line] = len(rows)
 			rows = append(rows, m)
-		} else if m.Error > rows[i].Error && !(rows[i].Error > p.tol) {
+		} else if better := rows[i].Namesake && !m.Namesake; better || m.Namesake == rows[i].Namesake && m.Error > rows[i].Error && !(rows[i].Error > p.tol) {
 			rows[i] = m
 		}
 	}
@@ -270,7 +281,7 @@ func finite(x float64) *float64 {
 
 func (p *tracePrinter) json() error {
 	r := p.rep
-	out := traceJSON{Spec: p.file, Agrees: r.First == nil && len(r.Apart) == 0 && r.Compared > 0, Worst: finite(r.Worst), Compared: r.Compared, Absent: r.Absent}
+	out := traceJSON{Spec: p.file, Agrees: r.First == nil && r.Compared > 0, Worst: finite(r.Worst), Compared: r.Compared, Absent: r.Absent}
 	for _, m := range r.Matches {
 		out.Values = append(out.Values, valueJSON(m))
 	}

@@ -21,8 +21,12 @@ type Match struct {
 	Got, Want   float32
 	// Of values that differ: the first row that does, and what the reference's
 	// numbers are of these where that is the same everywhere, else 0.
-	FirstRow    int
-	Factor      float64
+	FirstRow int
+	Factor   float64
+	// Namesake says that what is computed from the value agrees although it does
+	// not: the reference's module of that name gives something else, such as a
+	// norm that gates as well.
+	Namesake    bool
 	node, asked int
 }
 
@@ -203,7 +207,6 @@ func (c *comparison) finish(g *graph.Graph) {
 	seen := map[string]bool{}
 	for _, m := range r.Matches {
 		seen[m.Name] = true
-		r.Worst = math.Max(r.Worst, m.Error)
 		if m.Error <= c.tol && agrees[m.node] == "" {
 			agrees[m.node] = m.Name
 		}
@@ -216,7 +219,12 @@ func (c *comparison) finish(g *graph.Graph) {
 			r.Absent = append(r.Absent, name)
 		}
 	}
+	c.namesakes(g, agrees)
 	for _, m := range r.Matches {
+		if m.Namesake {
+			continue
+		}
+		r.Worst = math.Max(r.Worst, m.Error)
 		if m.Error > c.tol && (r.First == nil || place(m, agrees) < place(r.First.Match, agrees)) {
 			r.First = &Difference{Match: m}
 		}
@@ -229,6 +237,55 @@ func (c *comparison) finish(g *graph.Graph) {
 		}
 		d.behind(g, agrees)
 	}
+}
+
+// clearly is how many times the tolerance an error must be to count as one that
+// would show in what is computed from the value.
+const clearly = 100
+
+// namesakes marks values that differ clearly while what is computed from them agrees.
+func (c *comparison) namesakes(g *graph.Graph, agrees map[int]string) {
+	users := make([][]int, len(g.Nodes))
+	for _, n := range g.Nodes {
+		for _, in := range n.In {
+			users[in] = append(users[in], n.ID)
+		}
+	}
+	differs := map[int]bool{}
+	for i := len(c.rep.Matches) - 1; i >= 0; i-- {
+		m := &c.rep.Matches[i]
+		if m.Error <= c.tol {
+			continue
+		}
+		start := m.node
+		if agrees[start] != "" {
+			start = m.asked
+		}
+		m.Namesake = m.Error > clearly*c.tol && leadsToAgreement(start, users, agrees, differs)
+		differs[start] = differs[start] || !m.Namesake
+	}
+}
+
+// leadsToAgreement walks to what is computed from a node, as far as it was
+// compared: some of it agrees, and none differs.
+func leadsToAgreement(start int, users [][]int, agrees map[int]string, differs map[int]bool) bool {
+	seen, todo, found := map[int]bool{start: true}, []int{start}, false
+	for len(todo) > 0 {
+		id := todo[len(todo)-1]
+		todo = todo[:len(todo)-1]
+		for _, u := range users[id] {
+			switch {
+			case differs[u]:
+				return false
+			case agrees[u] != "":
+				found = true
+			case !seen[u]:
+				seen[u] = true
+				todo = append(todo, u)
+			}
+		}
+	}
+	return found
 }
 
 // place orders differences: a value that agrees as an output counts where it

@@ -131,6 +131,21 @@ func TestPlantedErrors(t *testing.T) {
 	}
 }
 
+// TestNamesake: a value that differs from the reference's of that name is no
+// error where all that is computed from it agrees.
+func TestNamesake(t *testing.T) {
+	rep, _ := compared(t, `x = rms_norm(x, "norm", eps, offset = 1)`, `x = rms_norm(name(x, "layers.0.norm_1"), "norm", eps, offset = 1)`)
+	n := 0
+	for _, m := range rep.Matches {
+		if m.Namesake {
+			n++
+		}
+	}
+	if rep.First != nil || n != 1 || rep.Worst > 1e-5 {
+		t.Errorf("first difference %+v, %d namesakes, largest error %g", rep.First, n, rep.Worst)
+	}
+}
+
 func TestNoReference(t *testing.T) {
 	_, err := OpenReference(filepath.Join(kite, "model.safetensors"))
 	if !errors.Is(err, ErrNoReference) {
