@@ -177,6 +177,8 @@ func decodeGrowth(stages []stageSpec) float64 {
 			g *= replaceGrowth(p.pattern, p.from, p.to)
 		case stageWordPiece, stageJoin: // a space before each token
 			g *= 2
+		case stageRepeats:
+			g *= replaceGrowth(nil, p.to, " ")
 		case stageExact:
 			g *= max(1, float64(len(p.to))/float64(max(1, len(p.from))))
 		case stageSuffix:

@@ -76,6 +76,15 @@ func (s *stepJSON) stage(fused bool) (stageSpec, error) {
 			prefix = *s.Prefix
 		}
 		return stageSpec{kind: stageWordPiece, from: prefix, clean: or(s.Cleanup, true)}, nil
+	case "CTC":
+		pad, words := "<pad>", "|"
+		if s.PadToken != nil {
+			pad = *s.PadToken
+		}
+		if s.WordDelimiter != nil {
+			words = *s.WordDelimiter
+		}
+		return stageSpec{kind: stageRepeats, from: pad, to: words, clean: or(s.Cleanup, true)}, nil
 	case "BPEDecoder":
 		suffix := "</w>"
 		if s.Suffix != nil {

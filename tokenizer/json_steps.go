@@ -39,6 +39,8 @@ type stepJSON struct {
 	Prefix        *string           `json:"prefix"`
 	Suffix        *string           `json:"suffix"`
 	Cleanup       *bool             `json:"cleanup"`
+	PadToken      *string           `json:"pad_token"`
+	WordDelimiter *string           `json:"word_delimiter_token"`
 	Start         int               `json:"start"`
 	Stop          int               `json:"stop"`
 }

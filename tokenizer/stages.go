@@ -21,6 +21,7 @@ const (
 	stageSuffix                        // from ends a word: a space, but nothing in the last token
 	stageJoin                          // a space before every token but the first (no decoder)
 	stageExact                         // the token from → to
+	stageRepeats                       // drops a token that repeats the one before, and from in it; to becomes a space (CTC)
 	stageLead                          // takes one mark off each token while there is no text yet, start times at most
 )
 
@@ -82,6 +83,17 @@ func (s *stage) next(token string, emit func(string)) {
 	case stageJoin:
 		if s.started {
 			token = " " + token
+		}
+	case stageRepeats:
+		if s.holds && token == s.held {
+			return
+		}
+		s.held, s.holds = token, true
+		if token = strings.ReplaceAll(token, p.from, ""); p.clean {
+			token = strings.ReplaceAll(wordPieceCleaner.Replace(token), p.to, " ")
+		}
+		if token == "" {
+			return
 		}
 	case stageExact:
 		if token == p.from {
