@@ -153,7 +153,7 @@ func TestSourceIsInvariant(t *testing.T) {
 				if err != nil {
 					t.Fatal(err)
 				}
-				if err := m.Reserve(context64, v.blocks); err == nil {
+				if err = m.Reserve(context64, v.blocks); err == nil {
 					err = m.Load()
 				}
 				if err != nil {
