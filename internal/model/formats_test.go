@@ -2,11 +2,16 @@ package model_test
 
 import (
 	"encoding/json"
+	"errors"
+	"math"
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 
 	"github.com/inferflow/inferflow/internal/model"
+	"github.com/inferflow/inferflow/internal/model/modeltest"
+	"github.com/inferflow/inferflow/internal/weight"
 	"github.com/inferflow/inferflow/tokenizer"
 )
 
@@ -42,5 +47,24 @@ func TestExports(t *testing.T) {
 				t.Errorf("ids %v, back %q", ids, text)
 			}
 		})
+	}
+}
+
+// TestNaN: a weight that is no number ends the loading, by name.
+func TestNaN(t *testing.T) {
+	for _, name := range []string{"blk.1.ffn_up.weight", "blk.0.attn_norm.weight"} {
+		path := modeltest.Write(t, t.TempDir(), modeltest.Options{Edit: func(n string, v []float32) {
+			if n == name {
+				v[3] = float32(math.NaN())
+			}
+		}})
+		m, err := model.Open(path, model.Options{Threads: 1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Load(); !errors.Is(err, weight.ErrNaN) || !strings.Contains(err.Error(), name) {
+			t.Errorf("got %v, want an error that names %s", err, name)
+		}
+		m.Close()
 	}
 }
