@@ -126,12 +126,29 @@ func (t *tracer) find(name string) (*weightValue, error) {
 		}
 	}
 	for _, c := range names {
-		if w, err := t.open(name, oldName(c)); w != nil || err != nil {
-			t.asked.tensor(name, 0, w)
-			return w, err
+		for _, other := range []string{oldName(c), t.bareName(c)} {
+			if w, err := t.open(name, other); w != nil || err != nil {
+				t.asked.tensor(name, 0, w)
+				return w, err
+			}
 		}
 	}
 	return nil, nil
+}
+
+// bareName is a tensor's name in files of the model alone, without a head, as
+// folders of embeddings are: they lack the prefix "model.", all of them.
+func (t *tracer) bareName(name string) string {
+	rest, ok := strings.CutPrefix(name, "model.")
+	if !ok || t.names.binding != HF {
+		return name
+	}
+	for _, s := range t.stored {
+		if strings.HasPrefix(s, "model.") {
+			return name
+		}
+	}
+	return rest
 }
 
 // oldName is how files of TensorFlow's time name the tensors of a layer norm.
