@@ -89,7 +89,7 @@ func TestBadJSON(t *testing.T) {
 		{`{"normalizer":{"type":"Precompiled","precompiled_charsmap":"AAA"},"model":{` + bpe + `}}`, ErrInvalid}, {`{"normalizer":{"type":"Precompiled","precompiled_charsmap":"/////w=="},"model":{` + bpe + `}}`, ErrInvalid},
 		{`{"pre_tokenizer":{"type":"Split","pattern":{"Regex":"("},"behavior":"Isolated"},"model":{` + bpe + `}}`, ErrUnsupported},
 		{`{"pre_tokenizer":{"type":"Split","pattern":{"Regex":"a"},"behavior":"Nonsense"},"model":{` + bpe + `}}`, ErrInvalid},
-		{`{"pre_tokenizer":{"type":"Nonsense"},"model":{` + bpe + `}}`, ErrUnsupported}, {`{"decoder":{"type":"CTC"},"model":{` + bpe + `}}`, ErrUnsupported}, {`{"decoder":{"type":"Strip"},"model":{` + bpe + `}}`, ErrInvalid},
+		{`{"pre_tokenizer":{"type":"Nonsense"},"model":{` + bpe + `}}`, ErrUnsupported}, {`{"decoder":{"type":"Nonsense"},"model":{` + bpe + `}}`, ErrUnsupported}, {`{"decoder":{"type":"Strip"},"model":{` + bpe + `}}`, ErrInvalid},
 		{`{"post_processor":{"type":"Nonsense"},"model":{` + bpe + `}}`, ErrUnsupported}, {`{"post_processor":{"type":"BertProcessing","sep":["x",9],"cls":["x",0]},"model":{` + bpe + `}}`, ErrInvalid},
 		{`{"post_processor":{"type":"TemplateProcessing","single":[{"SpecialToken":{"id":"x"}}],"special_tokens":{}},"model":{` + bpe + `}}`, ErrInvalid},
 		{`{"post_processor":{"type":"TemplateProcessing","single":[],"special_tokens":{}},"model":{` + bpe + `}}`, ErrUnsupported},
