@@ -39,7 +39,7 @@ func families(t *testing.T, dir string) (names []string) {
 func own(m *model.Model) float64 {
 	for _, n := range m.Graph().Nodes {
 		if n.Op == graph.OpGatedDelta {
-			return 5e-5
+			return 6e-5
 		}
 	}
 	return 1e-5
