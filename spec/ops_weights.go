@@ -369,25 +369,6 @@ func (t *tracer) stackPlain(pattern string, n int) (*weightValue, error) {
 	return nil, nil
 }
 
-// stackSeries stacks the stored tensors before0after to before(n−1)after.
-func (t *tracer) stackSeries(before, after string, n int) (*weightValue, error) {
-	store, args, line := make([]graph.Weight, n), make([]*graph.Weight, n), t.line()
-	var typ quant.Type
-	for e := range args {
-		name := before + strconv.Itoa(e) + after
-		v, ok := t.files.Tensor(name)
-		if !ok || v.Shape == nil || e > 0 && v.Type != typ || t.scaledType(v.Type) {
-			return nil, nil
-		}
-		typ = v.Type
-		store[e] = graph.Weight{Op: graph.WTensor, Name: name, Shape: v.Shape, Line: line}
-		args[e] = &store[e]
-	}
-	t.useSeries(before, after, n)
-	first := &weightValue{t: t, w: args[0], name: args[0].Name, typ: typ}
-	return first.derive("stack", true, func(*graph.Weight) (*graph.Weight, error) { return graph.StackWeights(args...) })
-}
-
 // stackNumbered stacks n tensors stored one by one.
 func (t *tracer) stackNumbered(pattern string, n int) (starlark.Value, error) {
 	parts := make([]*weightValue, n)

@@ -191,7 +191,7 @@ func checkStored(g *graph.Graph, files Files) error {
 			return nil
 		}
 		seen[w] = true
-		for _, a := range w.Args {
+		for _, a := range w.Parts() {
 			if err := check(a); err != nil {
 				return err
 			}

@@ -413,7 +413,7 @@ func turnedTensors(g *graph.Graph) map[string]bool {
 				plain[w.Name] = true
 			}
 		}
-		for _, a := range w.Args {
+		for _, a := range w.Parts() {
 			walk(a, w)
 		}
 	}

@@ -214,7 +214,7 @@ func inverted(perm []int) ([]int, bool) {
 // split makes the parts of a concatenation or stack equal to those of v.
 func (s *solver) split(e, v *graph.Weight) error {
 	at := 0
-	for _, a := range e.Args {
+	for _, a := range e.Parts() {
 		n, axis := 1, 0
 		if e.Op == graph.WConcat {
 			n, axis = a.Shape[e.Axis], e.Axis
@@ -237,7 +237,8 @@ func (s *solver) split(e, v *graph.Weight) error {
 // part is a slice, of the argument itself where a stack or concatenation has just that.
 func part(v *graph.Weight, axis, from, to int) (*graph.Weight, error) {
 	if v.Op == graph.WStack && axis == 0 && to == from+1 {
-		return graph.ReshapeWeight(v.Args[from], append([]int{1}, v.Args[from].Shape...))
+		x := v.Parts()[from]
+		return graph.ReshapeWeight(x, append([]int{1}, x.Shape...))
 	}
 	return graph.SliceWeight(v, axis, from, to, 1)
 }
@@ -309,12 +310,13 @@ func (r *rebinder) solve(to *tracer) error {
 	for name, v := range r.factors {
 		s.values[name] = v
 	}
+	used := to.usedNames()
 	for _, name := range r.to.order {
 		v, ok := s.values[name]
 		switch {
 		case ok:
 			r.result.Tensors = append(r.result.Tensors, ReboundTensor{name, v})
-		case to.isUsed(name):
+		case used[name]:
 			return fmt.Errorf("spec: %w: nothing says what %s is", ErrRebind, name)
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"go.starlark.net/starlark"
 
 	"github.com/inferflow/inferflow/internal/graph"
+	"github.com/inferflow/inferflow/tensor"
 )
 
 // Limits of one trace. They hold for shipped specifications too, where they
@@ -33,8 +34,9 @@ type tracer struct {
 	names    *nameTable
 	weights  map[string]*weightValue // by reference name
 	changes  map[string]starlark.Callable
-	used     map[string]bool  // stored tensors that something reads, beside series
-	series   map[string]int   // how many tensors something reads of a series, by their name with # for its number
+	views    []tensor.View   // of stored, where the files list them
+	used     map[string]bool // stored tensors that something reads, beside those of series
+	series   seriesTable
 	perms    map[[2]int][]int // row orders by heads and width
 	ignores  []matcher
 	serves   []servesRule
@@ -141,7 +143,7 @@ func trace(file, source string, files Files, o Options) (*Traced, error) {
 // run is the trace itself.
 func (t *tracer) run(file, source string) (*Traced, error) {
 	files, o := t.files, t.opts
-	t.stored = files.TensorNames()
+	t.list()
 	t.used = map[string]bool{}
 	if err := t.loadNames(); err != nil {
 		return nil, err
@@ -211,9 +213,9 @@ func (t *tracer) output(name string, v *value) {
 func (t *tracer) finish() (*Traced, error) {
 	r := &Traced{Graph: t.b.G, Config: t.config.values(), Chat: t.chat, Tasks: t.tasks, Generation: t.generation, Sketch: t.sketch}
 	r.Graph.Layers = t.layers
-	for _, name := range t.stored {
+	for i, name := range t.stored {
 		switch {
-		case t.isUsed(name):
+		case t.series.used(i) || t.used[name]:
 		case t.others[name] || t.ignored(name):
 			r.Ignored = append(r.Ignored, name)
 		default:

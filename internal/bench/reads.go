@@ -104,6 +104,16 @@ func storedType(src Source, w *graph.Weight) (quant.Type, bool) {
 		return quant.F32, true
 	}
 	var first quant.Type
+	for i, name := range w.Names {
+		v, ok := src.Tensor(name)
+		if !ok {
+			return 0, false
+		}
+		if i > 0 && v.Type != first {
+			return quant.F32, true
+		}
+		first = v.Type
+	}
 	for i, a := range w.Args {
 		t, ok := storedType(src, a)
 		if !ok {
@@ -114,7 +124,7 @@ func storedType(src Source, w *graph.Weight) (quant.Type, bool) {
 		}
 		first = t
 	}
-	return first, len(w.Args) > 0
+	return first, len(w.Args)+len(w.Names) > 0
 }
 
 // packedBytes is what a pass over a weight reads. Vectors are float32; a

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"flag"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -25,6 +26,7 @@ type shapeFiles struct {
 	binding, arch string
 	config        map[string]any
 	tensors       map[string]tensor.View
+	views         []tensor.View
 }
 
 func (f *shapeFiles) Binding() string        { return f.binding }
@@ -38,10 +40,21 @@ func (f *shapeFiles) Tensor(name string) (tensor.View, bool) {
 
 func (f *shapeFiles) TensorNames() []string {
 	var names []string
-	for n := range f.tensors {
-		names = append(names, n)
+	for _, v := range f.Views() {
+		names = append(names, v.Name)
 	}
 	return names
+}
+
+// Views lists the tensors by name, as writers of safetensors order them.
+func (f *shapeFiles) Views() []tensor.View {
+	if len(f.views) != len(f.tensors) {
+		f.views = nil
+		for _, name := range slices.Sorted(maps.Keys(f.tensors)) {
+			f.views = append(f.views, f.tensors[name])
+		}
+	}
+	return f.views
 }
 
 func loadShapes(t testing.TB, name string) *shapeFiles {

@@ -238,21 +238,27 @@ func WeightText(w *Weight) string { return weightExpr(w, "") + shape(w.Shape) }
 
 // weightExpr writes the first occurrence of fold in each name as ".#.".
 func weightExpr(w *Weight, fold string) string {
-	if w.Op == WTensor {
+	folded := func(name string) string {
 		if fold != "" {
-			return strings.Replace(w.Name, fold, ".#.", 1)
+			return strings.Replace(name, fold, ".#.", 1)
 		}
-		return w.Name
+		return name
 	}
-	args := make([]string, 0, len(w.Args))
-	for i, a := range w.Args {
-		if len(w.Args) > 3 && i > 0 && i < len(w.Args)-1 {
-			if i == 1 {
-				args = append(args, "…")
-			}
-			continue
+	if w.Op == WTensor {
+		return folded(w.Name)
+	}
+	n := len(w.Args) + len(w.Names)
+	args := make([]string, 0, 3)
+	for i := 0; i < n; i++ {
+		switch {
+		case n > 3 && i == 1:
+			args = append(args, "…")
+			i = n - 2
+		case len(w.Names) > 0:
+			args = append(args, folded(w.Names[i]))
+		default:
+			args = append(args, weightExpr(w.Args[i], fold))
 		}
-		args = append(args, weightExpr(a, fold))
 	}
 	s := string(w.Op) + "(" + strings.Join(args, ", ")
 	switch w.Op {

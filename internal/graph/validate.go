@@ -136,13 +136,13 @@ func (c *checker) weight(w *Weight) error {
 // expr recomputes the shapes of an expression, innermost first, and returns
 // its size.
 func (c *checker) expr(w *Weight) (int, error) {
-	if w.Op == WTensor && len(w.Args) == 0 {
+	if w.Op == WTensor && len(w.Args)+len(w.Names) == 0 {
 		return 1, checkSize(w.Shape) // leaves are many: not worth remembering
 	}
 	if n, ok := c.sizes[w]; ok {
 		return n, nil
 	}
-	size := 1
+	size := 1 + len(w.Names)
 	for _, a := range w.Args {
 		if a == nil {
 			return 0, fmt.Errorf("weight %s: an argument is missing", w.Op)

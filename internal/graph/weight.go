@@ -1,6 +1,10 @@
 package graph
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+	"strings"
+)
 
 // Weight is an expression over stored tensors, evaluated once at load. Row
 // operations keep the storage type; the others need an unquantised type.
@@ -8,6 +12,7 @@ type Weight struct {
 	Op    WeightOp
 	Name  string // WTensor: name in the file
 	Args  []*Weight
+	Names []string // stack: stored tensors of one shape, in place of Args
 	Shape []int
 	Axis  int     // concat, slice, stack
 	From  int     // slice
@@ -64,6 +69,7 @@ func (w *Weight) Tensors(names []string) []string {
 	if w.Op == WTensor {
 		return append(names, w.Name)
 	}
+	names = append(names, w.Names...)
 	for _, a := range w.Args {
 		names = a.Tensors(names)
 	}
@@ -81,12 +87,23 @@ func (w *Weight) String() string {
 	case WSlice:
 		return fmt.Sprintf("%v[%d: %d:%d:%d]", w.Args[0], w.Axis, w.From, w.To, w.Step)
 	}
-	s := string(w.Op) + "("
-	for i, a := range w.Args {
-		if i > 0 {
-			s += ", "
-		}
-		s += a.String()
+	args := slices.Clip(w.Names)
+	for _, a := range w.Args {
+		args = append(args, a.String())
 	}
-	return s + ")"
+	return string(w.Op) + "(" + strings.Join(args, ", ") + ")"
+}
+
+// Parts lists the arguments; those that a stack knows by name are made anew at
+// each call.
+func (w *Weight) Parts() []*Weight {
+	if len(w.Names) == 0 {
+		return w.Args
+	}
+	store, parts := make([]Weight, len(w.Names)), make([]*Weight, len(w.Names))
+	for i, name := range w.Names {
+		store[i] = Weight{Op: WTensor, Name: name, Shape: w.Shape[1:], Line: w.Line}
+		parts[i] = &store[i]
+	}
+	return parts
 }

@@ -18,6 +18,12 @@ func ConcatWeights(axis int, args ...*Weight) (*Weight, error) {
 // StackWeights makes a new leading dimension of equal shapes.
 func StackWeights(args ...*Weight) (*Weight, error) { return checked(&Weight{Op: WStack, Args: args}) }
 
+// StackTensors stacks stored tensors of one shape, as thousands of experts are:
+// an expression of one piece. names is kept, not copied.
+func StackTensors(names []string, shape []int) (*Weight, error) {
+	return checked(&Weight{Op: WStack, Names: names, Shape: append([]int{len(names)}, shape...)})
+}
+
 // SliceWeight takes from ≤ i < to by step along axis.
 func SliceWeight(w *Weight, axis, from, to, step int) (*Weight, error) {
 	return checked(&Weight{Op: WSlice, Args: []*Weight{w}, Axis: axis, From: from, To: to, Step: step})
@@ -82,6 +88,12 @@ func checked(w *Weight) (*Weight, error) {
 
 // weightShape computes the shape of an expression from those of its arguments.
 func weightShape(w *Weight) ([]int, error) {
+	if len(w.Names) > 0 {
+		if w.Op != WStack || len(w.Args) > 0 || len(w.Shape) == 0 || w.Shape[0] != len(w.Names) {
+			return nil, fmt.Errorf("weight %s: %d named tensors do not make %v", w.Op, len(w.Names), w.Shape)
+		}
+		return w.Shape, nil
+	}
 	if n, ok := weightArity[w.Op]; !ok || n >= 0 && len(w.Args) != n || n < 0 && len(w.Args) == 0 {
 		return nil, fmt.Errorf("weight %s: takes another number of arguments than %d", w.Op, len(w.Args))
 	}

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"github.com/inferflow/inferflow/format"
 	"github.com/inferflow/inferflow/format/gguf"
@@ -110,13 +111,20 @@ func (f *files) Architecture() string {
 // TensorNames implements spec.Files.
 func (f *files) TensorNames() []string {
 	var names []string
-	for _, t := range f.Tensors() {
-		names = append(names, t.Name)
-	}
-	for name := range f.named {
-		names = append(names, name)
+	for _, v := range f.Views() {
+		names = append(names, v.Name)
 	}
 	return names
+}
+
+// Views implements spec.Lister.
+func (f *files) Views() []tensor.View {
+	views := slices.Clip(f.Tensors())
+	for name, v := range f.named {
+		v.Name = name
+		views = append(views, v)
+	}
+	return views
 }
 
 // Tensor implements spec.Files and weight.Source.

@@ -99,6 +99,9 @@ func resolve(src Source, w *graph.Weight) (*Rows, error) {
 	case graph.WConst:
 		return fromFloats(w.Shape, constants(w)), nil
 	}
+	if len(w.Names) > 0 {
+		return storedStack(src, w)
+	}
 	args := make([]*Rows, len(w.Args))
 	for i, a := range w.Args {
 		r, err := Resolve(src, a)
@@ -124,6 +127,20 @@ func stored(src Source, w *graph.Weight) (*Rows, error) {
 		r.Shape = w.Shape
 	}
 	return r, nil
+}
+
+// storedStack is a stack of tensors that are known by name.
+func storedStack(src Source, w *graph.Weight) (*Rows, error) {
+	args, part := make([]*Rows, len(w.Names)), graph.Weight{Op: graph.WTensor, Shape: w.Shape[1:]}
+	for i, name := range w.Names {
+		part.Name = name
+		r, err := Resolve(src, &part)
+		if err != nil {
+			return nil, err
+		}
+		args[i] = r
+	}
+	return stack(w, args)
 }
 
 func constants(w *graph.Weight) []float32 {

@@ -85,7 +85,7 @@ func at(s shelf, w *graph.Weight, idx []int) float32 {
 			idx[w.Axis] -= a.Shape[w.Axis]
 		}
 	case graph.WStack:
-		return at(s, w.Args[idx[0]], idx[1:])
+		return at(s, w.Parts()[idx[0]], idx[1:])
 	case graph.WSlice, graph.WPermute:
 		idx = slices.Clone(idx)
 		if w.Op == graph.WPermute {
@@ -171,6 +171,7 @@ func testExpressions(t *testing.T, typ quant.Type) {
 		"joined":                ok(graph.ConcatWeights(0, a, b)),
 		"joined in columns":     ok(graph.ConcatWeights(1, b, ok(graph.SliceWeight(a, 0, 2, 4, 1)))),
 		"joined in the middle":  ok(graph.ConcatWeights(1, c, ok(graph.ReshapeWeight(a, []int{2, 3, 64})))),
+		"stacked names":         ok(graph.StackTensors([]string{a.Name, a.Name, a.Name}, a.Shape)),
 		"stacked":               ok(graph.StackWeights(b, ok(graph.SliceWeight(a, 0, 0, 2, 1)))),
 		"reshaped":              ok(graph.ReshapeWeight(a, []int{2, 3, 64})),
 		"reshaped to blocks":    ok(graph.ReshapeWeight(a, []int{12, 32})),
