@@ -109,6 +109,10 @@ func ownConfig(files Files) map[string]any {
 	return own
 }
 
+// OwnConfig is the config.json that a GGUF file of our own making carries, nil
+// in others. The caller must not change it.
+func OwnConfig(files Files) map[string]any { return ownConfig(files) }
+
 // put sets a dotted name.
 func put(data map[string]any, name string, v any) {
 	head, rest, nested := strings.Cut(name, ".")

@@ -3,6 +3,7 @@ package spec
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -188,6 +189,20 @@ func (s *Spec) Rebind(files Files) (*Rebound, error) {
 		return nil, err
 	}
 	return r.result, r.compareOthers()
+}
+
+// headless takes the head out of the class that config.json names: XForY
+// becomes XModel.
+func headless(config map[string]any) map[string]any {
+	config = maps.Clone(config)
+	list, _ := config["architectures"].([]any)
+	for _, x := range list {
+		if name, _ := x.(string); strings.Contains(name, "For") {
+			base, _, _ := strings.Cut(name, "For")
+			config["architectures"] = []any{base + "Model"}
+		}
+	}
+	return config
 }
 
 // attempt traces the mirror and solves for its tensors.

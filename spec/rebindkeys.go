@@ -184,8 +184,12 @@ func (r *rebinder) declared(meta map[string]any) error {
 					return r.from.fail(err)
 				}
 			}
+			key := suffix
+			if !strings.HasPrefix(suffix, "tokenizer.") {
+				key = r.result.Architecture + "." + suffix
+			}
 			if x, ok := typed(suffix, plain(v)); ok {
-				meta[r.result.Architecture+"."+suffix] = x
+				meta[key] = x
 			}
 		}
 	}

@@ -1,10 +1,12 @@
 package spec
 
 import (
+	"encoding/json"
 	"fmt"
 	"math"
 	"reflect"
 	"slices"
+	"strings"
 
 	"github.com/inferflow/inferflow/internal/graph"
 )
@@ -19,10 +21,15 @@ func eachWeight(g *graph.Graph, f func(*graph.Weight)) {
 type comparison struct {
 	pair  func(a, b *graph.Weight, line graph.Line) error
 	other []string // attributes that differ, each once
+	heads []string // outputs of the first that the second, which is its beginning, lacks
 }
 
 func (c *comparison) graphs(a, b *graph.Graph) error {
-	for i, x := range a.Nodes {
+	nodes := a.Nodes
+	if heads, ok := beginning(a, b); ok {
+		c.heads, nodes = heads, nodes[:len(b.Nodes)]
+	}
+	for i, x := range nodes {
 		if i >= len(b.Nodes) || x.Op != b.Nodes[i].Op || !slices.Equal(x.In, b.Nodes[i].In) {
 			return fmt.Errorf("spec: %w: %s computes by different steps in the two formats", ErrRebind, x.Line)
 		}
@@ -39,6 +46,25 @@ func (c *comparison) graphs(a, b *graph.Graph) error {
 		}
 	}
 	return nil
+}
+
+// beginning says that b is where a starts, with fewer outputs, and which it
+// lacks: an encoder without the heads that the other format has no names for.
+func beginning(a, b *graph.Graph) (lacks []string, ok bool) {
+	if len(b.Nodes) >= len(a.Nodes) || len(b.Outputs) == 0 {
+		return nil, false
+	}
+	for _, o := range b.Outputs {
+		if !slices.Contains(a.Outputs, o) {
+			return nil, false
+		}
+	}
+	for _, o := range a.Outputs {
+		if !slices.Contains(b.Outputs, o) {
+			lacks = append(lacks, o.Name)
+		}
+	}
+	return lacks, len(lacks) > 0
 }
 
 // ropes compares the frequencies that come out of two tables.
@@ -302,6 +328,16 @@ func (r *rebinder) solve(to *tracer) error {
 	}
 	if err := s.join(); err != nil {
 		return err
+	}
+	if len(c.heads) > 0 {
+		if r.result.Binding == GGUF {
+			own, err := json.Marshal(headless(r.files.Config()))
+			if err != nil {
+				return fmt.Errorf("spec: config.json: %w", err)
+			}
+			r.result.Metadata[OwnConfigKey] = string(own)
+		}
+		r.result.Notes = append(r.result.Notes, fmt.Sprintf("the other format has no tensors for %s: left out", strings.Join(c.heads, ", ")))
 	}
 	if len(c.other) > 0 {
 		return fmt.Errorf("spec: %w: it reads %v otherwise there", ErrRebind, c.other)

@@ -25,6 +25,10 @@ func zoo(t *testing.T) string {
 	if dir == "" {
 		dir = filepath.Join("..", "..", "..", "shared", "zoo")
 	}
+	dir, err := filepath.Abs(dir) // tests join it to folders of their own
+	if err != nil {
+		t.Fatal(err)
+	}
 	if _, err := os.Stat(filepath.Join(dir, "INDEX.tsv")); err != nil {
 		t.Skipf("the zoo of tiny models is not at %s; set INFERFLOW_ZOO to its folder", dir)
 	}

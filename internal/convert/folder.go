@@ -46,6 +46,9 @@ func (c *job) toFolder(out string) error {
 		return err
 	}
 	for name, text := range texts {
+		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o777); err != nil {
+			return fmt.Errorf("convert: %w", err)
+		}
 		if err := replace(filepath.Join(dir, name), text); err != nil {
 			return fmt.Errorf("convert: %w", err)
 		}
@@ -114,6 +117,9 @@ func (c *job) folder() (texts map[string][]byte, tensors []spec.ReboundTensor, e
 	}
 	for _, n := range r.Notes {
 		c.o.Notice(n)
+	}
+	if err := c.modules(r, texts); err != nil {
+		return nil, nil, err
 	}
 	r.Config["dtype"] = c.dtype()
 	if texts["config.json"], err = json.MarshalIndent(r.Config, "", "  "); err != nil {

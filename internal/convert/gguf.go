@@ -114,6 +114,9 @@ func (c *job) rebound(out string) (*spec.Rebound, []setting, error) {
 	for _, n := range r.Notes {
 		c.o.Notice(n)
 	}
+	if err := c.pooling(r); err != nil {
+		return nil, nil, err
+	}
 	set := []setting{{"general.architecture", r.Architecture}, {"general.type", "model"}, {"general.name", c.name(out)}, {"general.quantization_version", uint32(2)}}
 	for _, k := range slices.Sorted(maps.Keys(r.Metadata)) {
 		if k != "general.architecture" && k != spec.OwnConfigKey {
@@ -124,7 +127,11 @@ func (c *job) rebound(out string) (*spec.Rebound, []setting, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	set = append(set, words...)
+	for _, w := range words {
+		if _, ok := r.Metadata[w.key]; !ok {
+			set = append(set, w)
+		}
+	}
 	return r, append(set, setting{spec.OwnConfigKey, r.Metadata[spec.OwnConfigKey]}), nil
 }
 

@@ -129,7 +129,7 @@ func (m *Model) sentence() error {
 		}
 		steps = append(steps, step)
 	}
-	f.config["sentence_transformers"] = steps
+	f.config[SentenceKey] = steps
 	return nil
 }
 

@@ -1,0 +1,44 @@
+package model
+
+import (
+	"errors"
+	"os"
+
+	"github.com/inferflow/inferflow/spec"
+)
+
+// SentenceKey is the key of config.json under which the modules of
+// sentence-transformers reach a specification.
+const SentenceKey = "sentence_transformers"
+
+// Modules are what the folder's modules.json makes of the rows, as
+// @std/encoder.star reads them; nil where there is none.
+func (s *Stored) Modules() ([]any, error) {
+	if s.root() == "" {
+		return nil, nil
+	}
+	list, err := readModules(s.root())
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var steps []any
+	for _, x := range list {
+		step, err := s.module(x)
+		if err != nil {
+			return nil, err
+		}
+		if step != nil {
+			steps = append(steps, step)
+		}
+	}
+	return steps, nil
+}
+
+// OwnModules are the modules that a GGUF file of our own making carries.
+func (s *Stored) OwnModules() []any {
+	list, _ := spec.OwnConfig(s.files)[SentenceKey].([]any)
+	return list
+}
