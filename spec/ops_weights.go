@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -11,20 +12,34 @@ import (
 	"github.com/inferflow/inferflow/quant"
 )
 
-const docTensor = `tensor(name, optional=False)
+const docTensor = `tensor(name, optional=False, shape=None)
 A stored tensor, as a weight. It has .shape.
 - name: the reference's name, .weight may be left out.
 - optional: None where it is not stored, in place of a problem.
+- shape: what it must be. A conversion needs it of a tensor that only one of the two formats has.
 `
 
 // doTensor finds a stored tensor by its name, or with .weight appended.
 func doTensor(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var n string
 	var may bool
-	if err := starlark.UnpackArgs(name, args, kwargs, "name", &n, "optional?", &may); err != nil {
+	var dims starlark.Value
+	var shape intList
+	err := starlark.UnpackArgs(name, args, kwargs, "name", &n, "optional?", &may, "shape?", &dims)
+	if err == nil && !isNone(dims) {
+		err = shape.Unpack(dims)
+	}
+	if err != nil {
 		return nil, err
 	}
 	w, err := t.tensor(n)
+	if w == nil && err == nil && !may {
+		w, err = t.supplied(n, shape)
+	}
+	if w != nil && w.w != nil && shape != nil && !slices.Equal(w.w.Shape, shape) {
+		t.complainOf(ProblemShape, n, "%v is %v, expected %v", w.w, w.w.Shape, []int(shape))
+		return &weightValue{t: t, name: n}, nil
+	}
 	switch {
 	case err != nil:
 		return nil, err

@@ -49,6 +49,8 @@ type asked struct {
 	shapes  []*starlark.Dict    // gguf(shape=…): tensor of a block → sizes or function of c
 	// supply adds a stack of experts that the other binding names otherwise.
 	supply func(t *tracer, pattern string, n int)
+	// lacking adds a tensor that only the other binding has.
+	lacking func(t *tracer, name string, shape []int) (stored string)
 }
 
 // askedTensor is a reference name that was found; experts is above 0 for a
@@ -377,7 +379,7 @@ func (r *rebinder) traceMirror() (*tracer, error) {
 	for turn := 0; ; turn++ {
 		t := newTracer(r.to, Options{AllowUnused: true, Set: r.s.opts.Set})
 		t.asked = newAsked()
-		t.asked.supply = r.supply
+		t.asked.supply, t.asked.lacking = r.supply, r.lacking
 		_, err := t.run(r.s.fileName(), r.s.Source)
 		if err == nil {
 			return t, nil

@@ -79,7 +79,8 @@ func (r *rebinder) describe() error {
 	}
 	meta[OwnConfigKey] = string(own)
 	meta["general.architecture"] = r.result.Architecture
-	r.result.Metadata, r.to.config = meta, meta
+	r.result.Metadata, r.to.config = meta, maps.Clone(meta)
+	r.to.config[convertingKey] = true
 	return nil
 }
 
@@ -497,6 +498,7 @@ func (r *rebinder) compareOthers() error {
 	}
 	meta := maps.Clone(r.result.Metadata)
 	delete(meta, OwnConfigKey)
+	meta[convertingKey] = true
 	plain := *r.to
 	plain.config = meta
 	t := newTracer(&plain, Options{AllowUnused: true})

@@ -236,6 +236,9 @@ func (t *tracer) weight(name string) (*weightValue, error) {
 func (t *tracer) need(name string) (*weightValue, error) {
 	w, err := t.weight(name)
 	if w == nil && err == nil {
+		w, err = t.supplied(name+".weight", nil)
+	}
+	if w == nil && err == nil {
 		w = t.missing(name + ".weight")
 	}
 	return w, err
