@@ -16,6 +16,10 @@ const defaultContext = 8192
 // maxTokens bounds the context, so that no sum of sizes overflows.
 const maxTokens = 1 << 28
 
+// wholeRows is the number of rows of a batch of whole sequences: what stays is
+// nothing, and the float product works in bands of 96.
+const wholeRows = 8 * 96
+
 // size settles the context, the slots of recurrent states and the key/value
 // pool. The context is what was
 // asked for, else the smaller of the model's own and 8192. The pool is what
@@ -43,7 +47,7 @@ func (m *Model) size(keys, values attn.Elem) error {
 		m.notice(fmt.Sprintf("a context of %d tokens was asked for; the model was made for %d", l.Tokens, m.MaxContext))
 	}
 	if m.Whole() && o.Rows <= 0 {
-		l.Rows = max(l.Rows, l.Tokens)
+		l.Rows = max(wholeRows, l.Tokens)
 	}
 	m.BlockBytes = cpu.BlockBytes(m.Traced.Graph.Caches, func(int) bool { return true }, keys, values)
 	states := cpu.StateBytes(m.Traced.Graph.Caches, func(int) bool { return true })

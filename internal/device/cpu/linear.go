@@ -187,8 +187,19 @@ func (e *linear) run(s *Stage, w *worker) {
 type grid struct{ rows, step, panels, chunk int }
 
 func gridOf(m *gemm.Matrix, rows, panels, chunk int) grid {
-	return grid{rows, max(1, rowsAtOnce(m, rows)), panels, chunk} // no rows: no tiles
+	g := grid{rows, max(1, rowsAtOnce(m, rows)), panels, chunk} // no rows: no tiles
+	if g.bands() >= manyBands && g.step*wideTile <= rows*tileCols/16 {
+		g.chunk = max(chunk, min(wideTile, panels)) // the bands keep the threads level
+	}
+	return g
 }
+
+// manyBands is the number of bands of rows from which on tiles may be wide:
+// finishing a row of a tile costs a call, whatever its width.
+const manyBands = 4
+
+// wideTile is the number of panels of a wide tile.
+const wideTile = 8
 
 func (g *grid) bands() int { return (g.rows + g.step - 1) / g.step }
 func (g *grid) size() int  { return g.bands() * ((g.panels + g.chunk - 1) / g.chunk) }
