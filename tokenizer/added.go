@@ -106,9 +106,9 @@ func newAddedTokens(list []addedToken, norm normalizer) (addedTokens, error) {
 		tok.space = !tok.special && isWhite(tok.text)
 		normalized := tok.normalized && norm != nil
 		if normalized {
-			text, ok := within(norm, tok.text, left)
-			if !ok {
-				return a, fmt.Errorf("%w: added token %.40q: %w", ErrInvalid, tok.text, ErrTooLong)
+			text, err := within(norm, tok.text, left)
+			if err != nil {
+				return a, fmt.Errorf("%w: added token %.40q: %w", ErrInvalid, tok.text, err)
 			}
 			left -= len(text)
 			a.normalized.insert(text, int32(i))

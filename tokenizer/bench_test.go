@@ -1,22 +1,32 @@
 package tokenizer
 
 import (
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
 
-// benchText is English prose with some code and numbers, about 1 MB.
-func benchText() string {
-	para := "It was the best of times, it was the worst of times; and in 1859 nobody knew which. \"Don't you see?\" she said, counting 12,345 stars.\n\n" +
-		"Alice was beginning to get very tired of sitting by her sister on the bank, and of having nothing to do: once or twice she had peeped into the book.\n" +
-		"\tfor (int i = 0; i < n; ++i) { sum += values[i] * weights[i]; } // accumulate\n\n" +
-		"Everything that happens once can never happen again, but everything that happens twice will surely happen a third time, as the proverb says.\n"
-	return strings.Repeat(para, 1<<20/len(para))
+// benchText is about 1 MB of English that does not repeat a line too often: the repository's documents, a few times over.
+func benchText(b *testing.B) string {
+	var all strings.Builder
+	err := filepath.WalkDir(filepath.Join("..", "docs"), func(path string, _ fs.DirEntry, err error) error {
+		if err != nil || filepath.Ext(path) != ".md" {
+			return err
+		}
+		data, err := os.ReadFile(path)
+		all.Write(data)
+		return err
+	})
+	if err != nil {
+		b.Fatal(err)
+	}
+	return strings.Repeat(all.String(), 1+1<<20/max(1, all.Len()))
 }
 
 func benchEncode(b *testing.B, tok *Tokenizer) {
-	text := benchText()
+	text := benchText(b)
 	b.SetBytes(int64(len(text)))
 	b.ReportAllocs()
 	for b.Loop() {

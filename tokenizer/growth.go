@@ -14,6 +14,9 @@ import (
 // ErrTooLong is what TryEncode fails with where normalization makes a text longer than it may: 64 times its size, or 1 MiB if that is more.
 var ErrTooLong = errors.New("normalization makes the text too long")
 
+// ErrTooCostly is what TryEncode fails with where a pattern of the file takes too many steps to find its matches in a text.
+var ErrTooCostly = pattern.ErrTooCostly
+
 // What the steps of a file may make of a text. Each chain of steps is held against its worst case when the file is read, for a few steps that each
 // write a hundred bytes for one would fill any memory; what vocabularies in use do comes to some hundreds at worst and to 4 in practice.
 const (
@@ -49,27 +52,29 @@ func checkNormalizer(n normalizer) error {
 	return checkGrowth(len(list), n.growth(), maxGrowth)
 }
 
-// within normalizes text unless more than limit bytes come of it at any step.
-func within(n normalizer, text string, limit int) (string, bool) {
+// within normalizes text unless more than limit bytes come of it at any step (ErrTooLong) or a step takes too long (ErrTooCostly).
+func within(n normalizer, text string, limit int) (string, error) {
 	switch n := n.(type) {
 	case normalizers:
-		ok := true
+		var err error
 		for _, x := range n {
-			if text, ok = within(x, text, limit); !ok {
-				return "", false
+			if text, err = within(x, text, limit); err != nil {
+				return "", err
 			}
 		}
-		return text, true
+		return text, nil
 	case replaceNormalizer:
 		if n.pattern != nil {
 			return replaceMatches(text, n.pattern, n.to, limit)
 		}
 		if grows := len(n.to) - len(n.from); grows > 0 && len(text)+strings.Count(text, n.from)*grows > limit {
-			return "", false
+			return "", ErrTooLong
 		}
 	}
-	text = n.normalize(text)
-	return text, len(text) <= limit
+	if text = n.normalize(text); len(text) > limit {
+		return "", ErrTooLong
+	}
+	return text, nil
 }
 
 // replaceGrowth is the worst case of replacing from, or the matches of p, by to. A match of nothing leaves the text and adds to it.

@@ -2,6 +2,7 @@ package tokenizer
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/inferflow/inferflow/tokenizer/pattern"
 )
@@ -11,7 +12,7 @@ const byteLevelWords = `'s|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{
 
 // findWords finds what the Whitespace pre-tokenizer keeps: runs of word characters, and runs of what is neither that nor white space (in Rust's
 // reading: \w+|[^\w\s]+).
-func findWords(text string, yield func(start, end int)) {
+func findWords(text string, yield func(start, end int)) error {
 	start, was := 0, 0 // 0 is white space, 1 a word, 2 neither
 	for i, r := range text {
 		is := 2
@@ -31,6 +32,7 @@ func findWords(text string, yield func(start, end int)) {
 	if was != 0 {
 		yield(start, len(text))
 	}
+	return nil
 }
 
 // preTokenizer reads the pre-tokenizer. A byte-level vocabulary is kept as raw bytes and so are words on their way to it; where steps follow ByteLevel,
@@ -63,6 +65,10 @@ func (r *jsonReader) preTokenizer(raw string) error {
 	if err := checkGrowth(0, wordGrowth(list), maxWordGrowth); err != nil {
 		return err
 	}
+	list = slices.DeleteFunc(list, func(p preTokenizer) bool { // steps that change nothing cost a call a word
+		b, ok := p.(*byteLevelSplit)
+		return ok && !b.prefixSpace && b.words == nil
+	})
 	if len(list) > 0 {
 		r.t.pre = list
 	}
@@ -199,7 +205,7 @@ func (s *stepJSON) metaspace() (preTokenizer, error) {
 // fixedSplit cuts into words of so many characters.
 type fixedSplit struct{ length int }
 
-func (p fixedSplit) split(text string, _ bool, yield func(string)) {
+func (p fixedSplit) split(text string, _ bool, yield func(string)) error {
 	start, n := 0, 0
 	for i := range text {
 		if n == p.length {
@@ -209,13 +215,14 @@ func (p fixedSplit) split(text string, _ bool, yield func(string)) {
 		n++
 	}
 	yield(text[start:])
+	return nil
 }
 
 // scriptSplit cuts where the script changes; kana count as Han, and what has no script, spaces among it, goes with what stands before it. Such a
 // character at the beginning is lost, as in the reference.
 type scriptSplit struct{}
 
-func (scriptSplit) split(text string, _ bool, yield func(string)) {
+func (scriptSplit) split(text string, _ bool, yield func(string)) error {
 	start := -1
 	last := ""
 	for i, r := range text {
@@ -234,4 +241,5 @@ func (scriptSplit) split(text string, _ bool, yield func(string)) {
 	if start >= 0 {
 		yield(text[start:])
 	}
+	return nil
 }

@@ -61,13 +61,18 @@ func (r *jsonReader) pairTemplate(p *processorJSON) error {
 // EncodePair returns the ids of two texts as the post-processor joins them, and
 // the token type of each. most > 0 bounds the ids: the longer text loses its
 // last tokens first, and cut says how many went. ErrNoPair where the files do
-// not say how pairs look.
+// not say how pairs look, else the errors of TryEncode.
 func (t *Tokenizer) EncodePair(a, b string, most int) (ids, types []int32, cut int, err error) {
 	if t.pair == nil {
 		return nil, nil, 0, fmt.Errorf("tokenizer: %w", ErrNoPair)
 	}
 	o := Options{ParseSpecial: true} // as the reference does
-	texts := [3][]int32{1: t.Encode(a, o), 2: t.Encode(b, o)}
+	var texts [3][]int32
+	for i, text := range []string{a, b} {
+		if texts[i+1], err = t.TryEncode(text, o); err != nil {
+			return nil, nil, 0, err
+		}
+	}
 	n := len(texts[1]) + len(texts[2])
 	for _, p := range t.pair {
 		n += len(p.ids)

@@ -7,32 +7,38 @@ import (
 	"github.com/inferflow/inferflow/tokenizer/pattern"
 )
 
-// preTokenizer cuts text into words. first says that text begins the whole input. Words are yielded in order and may be empty.
+// preTokenizer cuts text into words. first says that text begins the whole input. Words are yielded in order and may be empty. Where a search gives up the
+// error wraps ErrTooCostly, and the words so far mean nothing.
 type preTokenizer interface {
-	split(text string, first bool, yield func(word string))
+	split(text string, first bool, yield func(word string)) error
 }
 
 // preTokenizers applies each to the words of the one before.
 type preTokenizers []preTokenizer
 
-func (p preTokenizers) split(text string, first bool, yield func(string)) {
+func (p preTokenizers) split(text string, first bool, yield func(string)) error {
 	switch len(p) {
 	case 0:
 		yield(text)
+		return nil
 	case 1:
-		p[0].split(text, first, yield)
-	default:
-		p.chain(text, first, yield)
+		return p[0].split(text, first, yield)
 	}
+	return p.chain(text, first, yield)
 }
 
-func (p preTokenizers) chain(text string, first bool, yield func(string)) {
-	p[0].split(text, first, func(word string) {
-		if word != "" {
-			p[1:].split(word, first, yield)
+func (p preTokenizers) chain(text string, first bool, yield func(string)) error {
+	var inner error
+	err := p[0].split(text, first, func(word string) {
+		if word != "" && inner == nil {
+			inner = p[1:].split(word, first, yield)
 			first = false
 		}
 	})
+	if err == nil {
+		err = inner
+	}
+	return err
 }
 
 // behavior says what becomes of the matches of a split (SplitDelimiterBehavior).
@@ -46,9 +52,12 @@ const (
 	behaveWithNext
 )
 
-// splitter cuts by a search for delimiters; find yields every match in order.
+// finder yields every match in order.
+type finder func(text string, yield func(start, end int)) error
+
+// splitter cuts by a search for delimiters.
 type splitter struct {
-	find     func(text string, yield func(start, end int))
+	find     finder
 	behavior behavior
 	invert   bool // what lies between the matches is the delimiter
 }
@@ -65,31 +74,33 @@ type scanSplit struct {
 	next func(text string, pos int) int
 }
 
-func (s scanSplit) split(text string, _ bool, yield func(string)) {
+func (s scanSplit) split(text string, _ bool, yield func(string)) error {
 	for pos := 0; pos < len(text); {
 		end := s.next(text, pos)
 		yield(text[pos:end])
 		pos = end
 	}
+	return nil
 }
 
 // literalFinder finds a string.
-func literalFinder(what string) func(string, func(int, int)) {
-	return func(text string, yield func(int, int)) {
+func literalFinder(what string) finder {
+	return func(text string, yield func(int, int)) error {
 		for pos := 0; what != ""; {
 			i := strings.Index(text[pos:], what)
 			if i < 0 {
-				return
+				break
 			}
 			yield(pos+i, pos+i+len(what))
 			pos += i + len(what)
 		}
+		return nil
 	}
 }
 
 // runeFinder finds single runes.
-func runeFinder(is func(rune) bool) func(string, func(int, int)) {
-	return func(text string, yield func(int, int)) {
+func runeFinder(is func(rune) bool) finder {
+	return func(text string, yield func(int, int)) error {
 		for i := 0; i < len(text); {
 			r, w := utf8.DecodeRuneInString(text[i:])
 			if is(r) {
@@ -97,13 +108,14 @@ func runeFinder(is func(rune) bool) func(string, func(int, int)) {
 			}
 			i += w
 		}
+		return nil
 	}
 }
 
-func (s *splitter) split(text string, _ bool, yield func(string)) {
+func (s *splitter) split(text string, _ bool, yield func(string)) error {
 	done := 0
 	if s.behavior == behaveIsolated {
-		s.find(text, func(start, end int) {
+		err := s.find(text, func(start, end int) {
 			if start > done {
 				yield(text[done:start])
 			}
@@ -111,10 +123,10 @@ func (s *splitter) split(text string, _ bool, yield func(string)) {
 			done = end
 		})
 		yield(text[done:])
-		return
+		return err
 	}
 	out := behaviorState{behavior: s.behavior, text: text, yield: yield}
-	s.find(text, func(start, end int) {
+	err := s.find(text, func(start, end int) {
 		if start > done {
 			out.part(done, start, s.invert)
 		}
@@ -125,6 +137,7 @@ func (s *splitter) split(text string, _ bool, yield func(string)) {
 		out.part(done, len(text), s.invert)
 	}
 	out.end()
+	return err
 }
 
 // behaviorState joins the parts of a text, delimiters and what lies between, as the behavior asks.
@@ -176,29 +189,30 @@ type byteLevelSplit struct {
 	words       preTokenizer // nil: no split
 }
 
-func (p *byteLevelSplit) split(text string, _ bool, yield func(string)) {
+func (p *byteLevelSplit) split(text string, _ bool, yield func(string)) error {
 	if p.prefixSpace && !strings.HasPrefix(text, " ") {
 		text = " " + text
 	}
 	if p.words == nil {
 		yield(text)
-		return
+		return nil
 	}
-	p.words.split(text, false, yield)
+	return p.words.split(text, false, yield)
 }
 
 // byteMapper writes words in the byte alphabet, or undoes that, for the steps between that see it.
 type byteMapper struct{ undo bool }
 
-func (p byteMapper) split(text string, _ bool, yield func(string)) {
+func (p byteMapper) split(text string, _ bool, yield func(string)) error {
 	if !p.undo {
 		yield(string(toByteLevel(nil, text)))
-		return
+		return nil
 	}
 	if raw, ok := fromByteLevel(nil, text); ok {
 		text = string(raw)
 	}
 	yield(text)
+	return nil
 }
 
 // metaspace turns spaces into a mark and cuts before each.
@@ -216,14 +230,14 @@ const (
 	prefixAlways
 )
 
-func (p *metaspace) split(text string, first bool, yield func(string)) {
+func (p *metaspace) split(text string, first bool, yield func(string)) error {
 	text = strings.ReplaceAll(text, " ", p.mark)
 	if (p.prefix == prefixAlways || p.prefix == prefixFirst && first) && !strings.HasPrefix(text, p.mark) {
 		text = p.mark + text
 	}
 	if !p.cut {
 		yield(text)
-		return
+		return nil
 	}
 	for start := 0; start < len(text); {
 		skip := 0
@@ -233,9 +247,10 @@ func (p *metaspace) split(text string, first bool, yield func(string)) {
 		i := strings.Index(text[start+skip:], p.mark)
 		if i < 0 {
 			yield(text[start:])
-			return
+			break
 		}
 		yield(text[start : start+skip+i])
 		start += skip + i
 	}
+	return nil
 }

@@ -56,7 +56,7 @@ func (s *stage) next(token string, emit func(string)) {
 	case stageReplace:
 		token = strings.ReplaceAll(token, p.from, p.to)
 	case stageRegex:
-		token, _ = replaceMatches(token, p.pattern, p.to, math.MaxInt)
+		token, _ = replaceMatches(token, p.pattern, p.to, math.MaxInt) // what a search that gives up leaves is kept
 	case stageByteFallback:
 		if b, ok := byteToken(token); ok {
 			token = string([]byte{b})
@@ -210,11 +210,12 @@ func hexDigit(c byte) (byte, bool) {
 	return 0, false
 }
 
-// replaceMatches replaces every match of p in s; it fails where more than limit bytes come of it.
-func replaceMatches(s string, p *pattern.Pattern, to string, limit int) (string, bool) {
+// replaceMatches replaces every match of p in s. It fails with ErrTooLong where more than limit bytes come of it, with ErrTooCostly where the search gives
+// up, along with what it has by then.
+func replaceMatches(s string, p *pattern.Pattern, to string, limit int) (string, error) {
 	var b strings.Builder
 	done, over := 0, false
-	p.Each(s, func(start, end int) {
+	err := p.Each(s, func(start, end int) {
 		if over = over || b.Len()+start-done+len(to) > limit; !over {
 			b.WriteString(s[done:start])
 			b.WriteString(to)
@@ -222,13 +223,13 @@ func replaceMatches(s string, p *pattern.Pattern, to string, limit int) (string,
 		done = end
 	})
 	if over || b.Len()+len(s)-done > limit {
-		return "", false
+		return "", ErrTooLong
 	}
 	if done == 0 && b.Len() == 0 {
-		return s, true
+		return s, err
 	}
 	b.WriteString(s[done:])
-	return b.String(), true
+	return b.String(), err
 }
 
 // fallbackBytes reports whether bytes come from byte tokens, each of which decodes by itself if it is no UTF-8.

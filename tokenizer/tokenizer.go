@@ -1,6 +1,7 @@
 package tokenizer
 
 import (
+	"errors"
 	"fmt"
 	"sync"
 	"unicode/utf8"
@@ -66,23 +67,23 @@ type scratch struct {
 	symbols []symbol
 	queue   mergeQueue
 	lattice []lattice
-	room    int  // bytes that normalization may still make
-	over    bool // it would make more
-	strict  bool // user-defined pieces do not count: the text comes from a stranger
+	room    int   // bytes that normalization may still make
+	err     error // why the text is not encoded as it should be
+	strict  bool  // user-defined pieces do not count: the text comes from a stranger
 	parts   map[string]int32
 }
 
 // Encode returns the ids of text. Without ParseSpecial the text is taken literally, except that added tokens of white space alone (runs of spaces or
 // newlines that some vocabularies list so) still count, for the text is otherwise not encoded as in training. Invalid UTF-8 becomes U+FFFD,
-// one for each longest beginning of a rune, as with errors="replace" in Python. Where normalization would make the text too long (see TryEncode) it is
-// encoded without.
+// one for each longest beginning of a rune, as with errors="replace" in Python. Where TryEncode fails the ids are those that it returns with the error.
 func (t *Tokenizer) Encode(text string, o Options) []int32 {
 	ids, _ := t.TryEncode(text, o)
 	return ids
 }
 
-// TryEncode is Encode with an error that wraps ErrTooLong where the file's normalizers make more of the text than 64 times its size (and 1 MiB). The ids
-// are then those of the text without normalization.
+// TryEncode is Encode with an error that wraps ErrTooLong where the file's normalizers make more of the text than 64 times its size (and 1 MiB), or
+// ErrTooCostly where one of its patterns takes too many steps on the text. The text between the added tokens
+// around that place, and what follows it, is then taken without normalization, or not cut into words: the ids are not those that the model was trained on.
 func (t *Tokenizer) TryEncode(text string, o Options) ([]int32, error) {
 	return t.encode(replaceInvalid(text), parsed{all: o.ParseSpecial}, o.AddSpecial)
 }
@@ -117,7 +118,7 @@ func (t *Tokenizer) encode(text string, marks parsed, addSpecial bool) ([]int32,
 	if sc == nil {
 		sc = &scratch{}
 	}
-	sc.room, sc.over, sc.strict = room(text), false, marks.strict
+	sc.room, sc.err, sc.strict = room(text), nil, marks.strict
 	clear(sc.parts)
 	t.added.cut(text, marks, t.norm != nil, func(part string, start int, id int32) {
 		if id >= 0 {
@@ -126,15 +127,18 @@ func (t *Tokenizer) encode(text string, marks parsed, addSpecial bool) ([]int32,
 		}
 		out = t.encodeSection(part, start == 0, marks, sc, out)
 	})
-	over := sc.over
+	err := sc.err
 	t.pool.Put(sc)
 	if addSpecial {
 		out = append(out, t.suffix...)
 	}
-	if over {
-		return out, fmt.Errorf("tokenizer: encode: %w: %d bytes become more than %d", ErrTooLong, len(text), room(text))
+	switch {
+	case errors.Is(err, ErrTooLong):
+		err = fmt.Errorf("tokenizer: encode: %w: %d bytes become more than %d", ErrTooLong, len(text), room(text))
+	case err != nil:
+		err = fmt.Errorf("tokenizer: encode: %w", err)
 	}
-	return out, nil
+	return out, err
 }
 
 // encodeSection encodes text between added tokens. first says that it begins the whole text.
@@ -156,14 +160,14 @@ func (t *Tokenizer) encodeSection(text string, first bool, marks parsed, sc *scr
 	return out
 }
 
-// normalized normalizes a section within the room that is left for the whole text. Once that is used up, sections are as they came.
+// normalized normalizes a section within the room that is left for the whole text. Once that is used up, or a search gave up, sections are as they came.
 func (t *Tokenizer) normalized(text string, sc *scratch) (string, bool) {
-	if sc.over {
+	if sc.err != nil {
 		return text, false
 	}
-	s, ok := within(t.norm, text, sc.room)
-	if !ok {
-		sc.over = true
+	s, err := within(t.norm, text, sc.room)
+	if err != nil {
+		sc.err = err
 		return text, false
 	}
 	sc.room -= len(s)
@@ -174,14 +178,19 @@ func (t *Tokenizer) encodeWords(text string, first bool, sc *scratch, out []int3
 	if text == "" {
 		return out
 	}
-	if t.pre == nil {
+	if t.pre == nil || errors.Is(sc.err, ErrTooCostly) {
 		return t.model.encode(text, sc, out)
 	}
-	t.pre.split(text, first, func(word string) {
+	done := len(out)
+	err := t.pre.split(text, first, func(word string) {
 		if word != "" {
 			out = t.model.encode(word, sc, out)
 		}
 	})
+	if err != nil {
+		sc.err = err
+		return t.model.encode(text, sc, out[:done])
+	}
 	return out
 }
 

@@ -25,9 +25,9 @@ func (s *searcher) lookTable(l *look) []uint64 {
 	table := make([]uint64, len(s.text)/64+1)
 	after := make([]bool, len(l.prog)) // at the position behind the rune
 	here := make([]bool, len(l.prog))
-	for pos := len(s.text); pos >= 0; {
+	for pos := len(s.text); pos >= 0 && !s.spent(); {
 		clear(here)
-		for changed := true; changed; { // until nothing changes: a loop's exit may be known later than its entry
+		for changed := true; changed; s.looked += len(l.prog) { // until nothing changes: a loop's exit may be known later than its entry
 			changed = false
 			for pc := len(l.prog) - 1; pc >= 0; pc-- {
 				if !here[pc] && s.holds(l.prog, pc, pos, here, after) {

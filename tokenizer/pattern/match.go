@@ -1,6 +1,8 @@
 package pattern
 
 import (
+	"errors"
+	"fmt"
 	"unicode/utf8"
 )
 
@@ -10,12 +12,17 @@ const (
 	slowSteps = 64
 )
 
-// While states are remembered, maxStates bounds them, for they take some 40 bytes each, and maxWork the steps. A pattern that needs more in one text (none
-// in use comes near) finds nothing in the rest of it.
+// While states are remembered, maxStates bounds them, for they take some 40 bytes each, and maxWork the steps, of which a short text may take workBase
+// and workPerByte. A pattern that needs more in one text (none in use comes near) fails with ErrTooCostly.
 const (
-	maxStates = 1 << 22
-	maxWork   = 1 << 25
+	maxStates   = 1 << 22
+	maxWork     = 1 << 25
+	workBase    = 1 << 12
+	workPerByte = 1 << 10
 )
+
+// ErrTooCostly says that a pattern would take too many steps to find its matches in a text.
+var ErrTooCostly = errors.New("the pattern takes too many steps on this text")
 
 type frame struct {
 	pc    int32
@@ -38,26 +45,25 @@ type searcher struct {
 	trail  []state            // the latter, in order
 	budget int                // steps left; below 0 while states are remembered
 	work   int                // steps while states were remembered
+	looked int                // steps of lookaheads
 	tables [][]uint64         // per lookahead: a bit for each position where it holds
 }
 
 // Each calls yield with the start and end of every match in text, left to right. An empty match right behind the last match is passed over, as the
-// reference does. Invalid UTF-8 is read as one U+FFFD a byte.
-func (p *Pattern) Each(text string, yield func(start, end int)) {
+// reference does. Invalid UTF-8 is read as one U+FFFD a byte. The error wraps ErrTooCostly where the search gave up; further matches are then missing.
+func (p *Pattern) Each(text string, yield func(start, end int)) error {
 	if p.fast != nil {
-		for pos := 0; pos < len(text); {
-			end := p.fast(text, pos)
-			yield(pos, end)
-			pos = end
-		}
-		return
+		p.eachFast(text, yield)
+		return nil
 	}
 	s := searcher{p: p, text: text}
+	var stack [32]frame
+	s.stack = stack[:0]
 	pos, last := 0, -1
 	for pos <= len(text) {
 		start, end, ok := s.next(pos)
 		if !ok {
-			return
+			break
 		}
 		if start == end && end == last {
 			pos = end + s.width(end)
@@ -65,6 +71,29 @@ func (p *Pattern) Each(text string, yield func(start, end int)) {
 		}
 		yield(start, end)
 		pos, last = end, end
+	}
+	if s.spent() {
+		return fmt.Errorf("pattern: %.200q: %w: %d bytes", p.src, ErrTooCostly, len(text))
+	}
+	return nil
+}
+
+func (p *Pattern) eachFast(text string, yield func(start, end int)) {
+	for pos := 0; pos < len(text); {
+		for pos < len(text) && !p.first[text[pos]] {
+			pos++
+		}
+		if pos == len(text) {
+			return
+		}
+		end := p.fast(text, pos)
+		if end == pos {
+			_, w := utf8.DecodeRuneInString(text[pos:])
+			pos += w
+			continue
+		}
+		yield(pos, end)
+		pos = end
 	}
 }
 
@@ -96,6 +125,9 @@ func (s *searcher) next(pos int) (start, end int, ok bool) {
 		if end, ok = s.at(pos); ok {
 			return pos, end, true
 		}
+		if s.spent() {
+			break
+		}
 	}
 	return 0, 0, false
 }
@@ -125,7 +157,9 @@ func (s *searcher) at(pos int) (int, bool) {
 	return end, ok
 }
 
-func (s *searcher) spent() bool { return s.work > maxWork || len(s.failed) > maxStates }
+func (s *searcher) spent() bool {
+	return s.work > min(maxWork, workBase+workPerByte*len(s.text)) || len(s.failed) > maxStates || s.looked > maxWork+workPerByte*len(s.text)
+}
 
 // run makes one attempt at pos. With steps >= 0 it gives up after so many (long is true); with steps < 0 it remembers failed states instead.
 func (s *searcher) run(pos, steps int) (end int, ok, long bool) {

@@ -43,7 +43,8 @@ type Pattern struct {
 	looks   []look
 	first   [256]bool // bytes that a match can begin with
 	empty   bool      // the pattern can match without reading a rune, so first says nothing
-	fast    func(text string, pos int) int
+	fast    scanner   // a matcher of its own; nil: none
+	covers  bool      // fast matches everywhere
 }
 
 // Compile parses src and prepares it. The error says where in src it stands and what is not supported.
@@ -60,13 +61,20 @@ func Compile(src string) (*Pattern, error) {
 	c.emit(inst{op: opMatch})
 	p.prog = c.prog
 	p.empty = !p.reachFirst(0, make([]bool, len(p.prog)))
-	p.fast = scannerFor(src)
+	if p.fast, p.covers = scannerFor(src); p.fast == nil {
+		p.fast = p.runScanner()
+	}
 	return p, nil
 }
 
 // Scanner returns a function that gives the end of the match at a position, for patterns that match something everywhere and have a matcher of their
 // own; nil for others. Positions must lie inside the text.
-func (p *Pattern) Scanner() func(text string, pos int) int { return p.fast }
+func (p *Pattern) Scanner() func(text string, pos int) int {
+	if !p.covers {
+		return nil
+	}
+	return p.fast
+}
 
 // String returns the source of the pattern.
 func (p *Pattern) String() string { return p.src }

@@ -1,12 +1,12 @@
 package pattern
 
 import (
+	"strings"
 	"sync"
 	"unicode/utf8"
 )
 
-// The patterns that most models share have hand-written matchers, some five times as fast as the general one, which tests hold them against. Each of
-// these patterns matches something at every place of every text.
+// The patterns that most models share have hand-written matchers, some five times as fast as the general one, which tests hold them against.
 const (
 	contractions = `(?i:'s|'t|'re|'ve|'m|'ll|'d)`
 	upperRun     = `[\p{Lu}\p{Lt}\p{Lm}\p{Lo}\p{M}]`
@@ -19,11 +19,26 @@ const (
 	srcOther  = `| ?[^\s\p{L}\p{N}]+[\r\n]*|` + spaces
 	srcCases  = `[^\r\n\p{L}\p{N}]?` + upperRun + `*` + lowerRun + `+`
 	srcCases2 = `|[^\r\n\p{L}\p{N}]?` + upperRun + `+` + lowerRun + `*`
+	srcParts  = `[!"#$%&'()*+,\-./:;<=>?@\[\\\]^_` + "`" + `{|}~][A-Za-z]+|[^\r\n\p{L}\p{P}\p{S}]?[\p{L}\p{M}]+| ?[\p{P}\p{S}]+[\r\n]*|` + spaces
 	srcSlash  = `| ?[^\s\p{L}\p{N}]+[\r\n/]*|` + spaces
 )
 
-// scannerFor returns the hand-written matcher of a pattern, known by its exact source, or nil.
-func scannerFor(src string) func(text string, pos int) int {
+// scanner returns the end of the match that begins at pos, which lies inside text, or pos if none does.
+type scanner func(text string, pos int) int
+
+// scannerFor returns the hand-written matcher of a pattern, known by its source (line ends may be escapes or themselves), or nil, and whether the pattern matches something at every place
+// of every text.
+func scannerFor(src string) (next scanner, everywhere bool) {
+	src = strings.NewReplacer("\r", `\r`, "\n", `\n`).Replace(src)
+	if src == srcParts {
+		return scanParts, false
+	}
+	next = coverScanner(src)
+	return next, next != nil
+}
+
+// coverScanner is scannerFor for patterns that match everywhere.
+func coverScanner(src string) scanner {
 	switch src {
 	case srcPlain:
 		return scanPlain
@@ -268,5 +283,69 @@ func (r *reader) cased(pos int) int {
 		if bit&maskBoth != 0 {
 			both = pos
 		}
+	}
+}
+
+// scanParts matches words with one character before them that is neither letter, mark nor sign, or with an ASCII sign if they are of ASCII letters;
+// signs with a space before and the line ends behind; and white space.
+func scanParts(text string, pos int) int {
+	r := newReader(text)
+	bit, w := r.at(pos)
+	switch {
+	case bit&(maskL|maskM) != 0:
+		return r.run(pos, maskL|maskM)
+	case bit&(maskP|maskS) != 0:
+		if end := letters(text, pos+1); text[pos] < utf8.RuneSelf && end > pos+1 {
+			return end
+		}
+	case !isBreak(text[pos]):
+		if after, _ := r.at(pos + w); after&(maskL|maskM) != 0 {
+			return r.run(pos+w, maskL|maskM)
+		}
+	}
+	p := pos
+	if text[pos] == ' ' {
+		p++
+	}
+	if end := r.run(p, maskP|maskS); end > p {
+		for end < len(text) && isBreak(text[end]) {
+			end++
+		}
+		return end
+	}
+	if bit&maskSpace == 0 {
+		return pos
+	}
+	return r.spaces(pos, true)
+}
+
+// letters passes ASCII letters.
+func letters(text string, pos int) int {
+	for pos < len(text) && (text[pos]|0x20)-'a' < 26 {
+		pos++
+	}
+	return pos
+}
+
+// runScanner matches the patterns that are a run of one class.
+func (p *Pattern) runScanner() scanner {
+	i, n := inst{}, len(p.prog)
+	switch {
+	case n == 2 && (p.prog[0].op == opRun || p.prog[0].op == opRunP) && p.prog[0].min > 0:
+		i = p.prog[0]
+	case n == 2 && p.prog[0].op == opClass:
+		i = inst{x: p.prog[0].x, min: 1, max: 1}
+	case n == 3 && p.prog[0].op == opClass && (p.prog[1].op == opStar || p.prog[1].op == opStarP) && p.prog[1].x == p.prog[0].x:
+		i = inst{x: p.prog[0].x, min: 1, max: -1}
+	default:
+		return nil
+	}
+	class := p.classes[i.x]
+	return func(text string, pos int) int {
+		s := searcher{text: text}
+		if end, n := s.scan(class, pos, int(i.max)); n >= int(i.min) {
+			return end
+		}
+		return pos
 	}
 }
