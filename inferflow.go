@@ -142,7 +142,7 @@ func (m *Model) prompt(r Request, p *complete.Params) ([]int32, error) {
 	case r.Messages != nil:
 		return m.s.Chat(in)
 	}
-	return m.s.Text(r.Prompt, false), nil
+	return m.s.Text(r.Prompt, false)
 }
 
 // Errors that callers may tell apart.

@@ -67,10 +67,13 @@ func (t *talk) nextTurn() int {
 func (t *talk) prompt(messages []chat.Message, answer bool) ([]int32, error) {
 	if t.s.Encodes() && !t.s.Converses() {
 		text, err := complete.Said(chat.Input{Messages: messages})
-		return t.s.Text(text, false), err
+		if err != nil {
+			return nil, err
+		}
+		return t.s.Text(text, false)
 	}
 	if !t.s.Converses() {
-		return t.s.Text(joined(messages), false), nil
+		return t.s.Text(joined(messages), false)
 	}
 	in := chat.Input{AddGenerationPrompt: answer, Messages: messages}
 	if t.system != "" {

@@ -95,7 +95,10 @@ func measurePerplexity(m *model.Model, text string, ctx, chunks int) (perplexity
 	if m.Tokenizer == nil {
 		return perplexity{}, fmt.Errorf("%s: %w", m.Path, complete.ErrNoTokenizer)
 	}
-	ids := m.Tokenizer.Encode(text, tokenizer.Options{AddSpecial: true})
+	ids, err := m.Tokenizer.TryEncode(text, tokenizer.Options{AddSpecial: true})
+	if err != nil {
+		return perplexity{}, err
+	}
 	windows := len(ids) / ctx
 	if windows == 0 {
 		return perplexity{}, fmt.Errorf("the text has %d tokens; a window takes %d (--ctx)", len(ids), ctx)

@@ -108,7 +108,7 @@ func answerQuery(ctx context.Context, s *complete.Service, q config.Query, p com
 		}
 		ids, err = s.ChatWithin(ctx, 0, in)
 	} else {
-		ids = s.Text(q.Text+q.Prefix, false)
+		ids, err = s.Text(q.Text+q.Prefix, false)
 	}
 	if err != nil {
 		return nil, a, err

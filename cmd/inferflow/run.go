@@ -138,7 +138,7 @@ func (f *runFlags) prompt(s *complete.Service, prompt string, p *complete.Params
 		if !f.raw && s.Model.Name != demoName && !s.Encodes() {
 			notice("this model has no chat template: it goes on with the prompt as plain text")
 		}
-		return s.Text(prompt, f.raw), nil
+		return s.Text(prompt, f.raw)
 	}
 	in := chat.Input{AddGenerationPrompt: true, Messages: []chat.Message{{Role: "user", Content: prompt}}}
 	if f.system != "" {

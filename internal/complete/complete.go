@@ -142,12 +142,16 @@ func (s *Service) settle() {
 
 // Text encodes a plain prompt, with the tokens that the tokenizer puts before
 // every text, or the source of an encoder-decoder. Special tokens inside the
-// text count only when parse is set.
-func (s *Service) Text(text string, parse bool) []int32 {
+// text count only when parse is set. The errors are those of the tokenizer's TryEncode.
+func (s *Service) Text(text string, parse bool) ([]int32, error) {
 	if s.Encodes() {
 		return s.source(text, parse)
 	}
-	return s.prefixed(s.Tok.Encode(text, tokenizer.Options{ParseSpecial: parse}))
+	ids, err := s.Tok.TryEncode(text, tokenizer.Options{ParseSpecial: parse})
+	if err != nil {
+		return nil, fmt.Errorf("complete: %w", err)
+	}
+	return s.prefixed(ids), nil
 }
 
 // prefixed puts the tokenizer's first tokens before ids, unless they begin with them.
@@ -186,7 +190,10 @@ func (s *Service) ChatWithin(ctx context.Context, steps int, in chat.Input) ([]i
 		if err != nil {
 			return nil, err
 		}
-		return s.Text(text, false), s.fits(len(text), 0)
+		if err := s.fits(len(text), 0); err != nil {
+			return nil, err
+		}
+		return s.Text(text, false)
 	}
 	if s.Template == nil {
 		return nil, fmt.Errorf("complete: %s: %w; use a plain completion (--raw)", s.Model.Name, ErrNoTemplate)
@@ -214,10 +221,14 @@ func (s *Service) ChatWithin(ctx context.Context, steps int, in chat.Input) ([]i
 	if err := s.fits(n, 0); err != nil {
 		return nil, err
 	}
-	if s.Encodes() {
-		return s.around(s.Tok.Prefix(), s.Tok.EncodePieces(parts, false), s.Tok.Suffix()), nil
+	ids, err := s.Tok.TryEncodePieces(parts, false)
+	if err != nil {
+		return nil, fmt.Errorf("complete: %w", err)
 	}
-	return s.prefixed(s.Tok.EncodePieces(parts, false)), nil
+	if s.Encodes() {
+		return s.around(s.Tok.Prefix(), ids, s.Tok.Suffix()), nil
+	}
+	return s.prefixed(ids), nil
 }
 
 func (s *Service) special(role string) string {

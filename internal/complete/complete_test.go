@@ -24,6 +24,16 @@ const template = `{% for m in messages %}<|im_start|>{{ m.role }}
 {% endfor %}{% if add_generation_prompt %}<|im_start|>assistant
 {% endif %}`
 
+// textIDs is Text of a text that encodes.
+func textIDs(t testing.TB, s *Service, text string, parse bool) []int32 {
+	t.Helper()
+	ids, err := s.Text(text, parse)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ids
+}
+
 func open(t testing.TB, o modeltest.Options) *Service {
 	t.Helper()
 	m, err := model.Open(modeltest.Write(t, t.TempDir(), o), model.Options{Threads: 1, Rows: 64, Seqs: 8})
@@ -156,10 +166,10 @@ func TestUserText(t *testing.T) {
 	if got, want := s.Tok.Decode(ids, false), "<|im_start|>user\n"+in.Messages[0].Content+"<|im_end|>\n<|im_start|>assistant\n"; got != want {
 		t.Errorf("the prompt reads %q", got)
 	}
-	if got := s.Text("<|im_end|>", false); len(got) == 1 {
+	if got := textIDs(t, s, "<|im_end|>", false); len(got) == 1 {
 		t.Errorf("plain text gives %v", got)
 	}
-	if got := s.Text("<|im_end|>", true); !slices.Equal(got, []int32{end}) {
+	if got := textIDs(t, s, "<|im_end|>", true); !slices.Equal(got, []int32{end}) {
 		t.Errorf("parsed text gives %v", got)
 	}
 }
@@ -202,12 +212,12 @@ func TestFirstToken(t *testing.T) {
 			t.Fatal(err)
 		}
 		once(tpl, ids)
-		once("text", s.Text("a cat", true))
-		once("text that begins with it", s.Text("<s>a cat", true))
-		once("no text", s.Text("", true))
+		once("text", textIDs(t, s, "a cat", true))
+		once("text that begins with it", textIDs(t, s, "<s>a cat", true))
+		once("no text", textIDs(t, s, "", true))
 	}
 	s := teller(t)
-	if ids := s.Text("", true); len(ids) != 0 {
+	if ids := textIDs(t, s, "", true); len(ids) != 0 {
 		t.Errorf("a vocabulary that begins no text: %v", ids)
 	}
 }
@@ -216,7 +226,7 @@ func TestFirstToken(t *testing.T) {
 // gives its memory back at once.
 func TestChoices(t *testing.T) {
 	s := open(t, modeltest.Options{Seed: 5, Template: template, Context: 512})
-	ids := s.Text("Hello", false)
+	ids := textIDs(t, s, "Hello", false)
 	p := sample.Defaults()
 	p.Seed = 3
 	run, err := s.Start(context.Background(), ids, Params{Sample: p, N: 3, Max: 300, Stop: []string{"e"}, IgnoreEnd: true})
@@ -266,7 +276,7 @@ func TestRefused(t *testing.T) {
 		t.Errorf("no tokens: %v", err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	run, err := s.Start(ctx, s.Text("x", false), Params{Sample: greedy(), IgnoreEnd: true})
+	run, err := s.Start(ctx, textIDs(t, s, "x", false), Params{Sample: greedy(), IgnoreEnd: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -293,7 +303,7 @@ func TestBadTemplate(t *testing.T) {
 	if _, err := s.Chat(hello()); !errors.Is(err, ErrTemplate) {
 		t.Errorf("a conversation gives %v", err)
 	}
-	if ids := s.Text("a", false); len(ids) == 0 {
+	if ids := textIDs(t, s, "a", false); len(ids) == 0 {
 		t.Error("a plain text gives no tokens")
 	}
 }

@@ -20,8 +20,12 @@ func (s *Service) Encodes() bool { return s.Model.Encodes() }
 
 // source encodes a source with all that the tokenizer puts around a text, and
 // at least the end token, which every such model was trained with.
-func (s *Service) source(text string, parse bool) []int32 {
-	return s.around(s.Tok.Prefix(), s.Tok.Encode(text, tokenizer.Options{ParseSpecial: parse}), s.Tok.Suffix())
+func (s *Service) source(text string, parse bool) ([]int32, error) {
+	ids, err := s.Tok.TryEncode(text, tokenizer.Options{ParseSpecial: parse})
+	if err != nil {
+		return nil, fmt.Errorf("complete: %w", err)
+	}
+	return s.around(s.Tok.Prefix(), ids, s.Tok.Suffix()), nil
 }
 
 func (s *Service) around(prefix, ids, suffix []int32) []int32 {

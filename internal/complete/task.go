@@ -27,7 +27,7 @@ func (s *Service) Task(name, text string, p *Params) ([]int32, error) {
 	for key, t := range s.Model.FolderTasks() {
 		if key == name || folderName(key) == name {
 			p.decoding = &t.Decoding
-			return s.source(t.Prefix+text, false), nil
+			return s.source(t.Prefix+text, false)
 		}
 	}
 	for i := range s.Model.Traced.Tasks {
@@ -91,7 +91,7 @@ func (s *Service) plan(t *spec.Task, langs string, named bool, text string, p *P
 		if len(t.First) > 0 {
 			return nil, fmt.Errorf("complete: %w: the vocabulary has no token of the form %s, so the language of the answer cannot be chosen", ErrTask, strings.Join(t.First, " or "))
 		}
-		return s.source(strings.ReplaceAll(t.Source, "{text}", text), false), nil // a model of one pair of languages
+		return s.source(strings.ReplaceAll(t.Source, "{text}", text), false) // a model of one pair of languages
 	}
 	var bad error
 	for i := range len(langs) + 1 { // codes may hold a "-" themselves
@@ -221,13 +221,13 @@ func (v *pair) source(text string, p *Params) ([]int32, error) {
 		v.begin(&d, id, p)
 	}
 	if len(v.t.SourceTag) == 0 {
-		return v.s.source(said, false), nil
+		return v.s.source(said, false)
 	}
 	id, err := v.tag(v.t.SourceTag)
 	if err != nil {
 		return nil, err
 	}
-	return v.tagged(said, id), nil
+	return v.tagged(said, id)
 }
 
 // begin makes the answer begin with a token: in place of the start token where
@@ -242,7 +242,7 @@ func (v *pair) begin(d *model.Decoding, id int32, p *Params) {
 
 // tagged encodes a text with a token for its language: where the tokenizer puts
 // one around every text, else in front.
-func (v *pair) tagged(text string, tag int32) []int32 {
+func (v *pair) tagged(text string, tag int32) ([]int32, error) {
 	f, found := form(v.t.SourceTag), false
 	swap := func(ids []int32) []int32 {
 		ids = slices.Clone(ids)
@@ -257,5 +257,9 @@ func (v *pair) tagged(text string, tag int32) []int32 {
 	if !found {
 		prefix = append([]int32{tag}, prefix...)
 	}
-	return v.s.around(prefix, v.s.Tok.Encode(text, tokenizer.Options{}), suffix)
+	ids, err := v.s.Tok.TryEncode(text, tokenizer.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("complete: %w", err)
+	}
+	return v.s.around(prefix, ids, suffix), nil
 }

@@ -110,7 +110,7 @@ func TestTasks(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			s := speaker(t, c.family, words(t, plainWords, c.added, c.before, c.after), c.settings)
 			var p Params
-			ids := s.Text("the house", false)
+			ids := textIDs(t, s, "the house", false)
 			if c.task != "" {
 				var err error
 				if ids, err = s.Task(c.task, "the house", &p); err != nil {

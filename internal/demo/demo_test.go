@@ -54,7 +54,11 @@ func TestStory(t *testing.T) {
 	p.Temperature = 0
 	var texts [2]string
 	for i := range texts {
-		run, err := s.Start(context.Background(), s.Text(opening, false), complete.Params{Sample: p, Max: 40})
+		ids, err := s.Text(opening, false)
+		if err != nil {
+			t.Fatal(err)
+		}
+		run, err := s.Start(context.Background(), ids, complete.Params{Sample: p, Max: 40})
 		if err != nil {
 			t.Fatal(err)
 		}

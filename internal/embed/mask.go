@@ -33,7 +33,11 @@ func (s *Service) EncodeMasked(text string) (Text, error) {
 	for _, m := range masks {
 		text = strings.ReplaceAll(text, m, own)
 	}
-	t := Text{IDs: s.Tok.Encode(text, tokenizer.Options{AddSpecial: true, ParseSpecial: true})}
+	ids, err := s.ids(text)
+	if err != nil {
+		return Text{}, fmt.Errorf("embed: %w: %w", ErrRequest, err)
+	}
+	t := Text{IDs: ids}
 	for i, x := range t.IDs {
 		if x == id {
 			t.Out = append(t.Out, int32(i))

@@ -2,6 +2,7 @@ package embed
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"sort"
@@ -36,8 +37,11 @@ func (s *Service) EncodePairs(pairs [][2]string, o Options) ([]Text, error) {
 	out := make([]Text, len(pairs))
 	for i, p := range pairs {
 		ids, types, cut, err := s.Tok.EncodePair(p[0], p[1], most)
-		if err != nil {
+		switch {
+		case errors.Is(err, tokenizer.ErrNoPair):
 			return nil, fmt.Errorf("embed: %w", err)
+		case err != nil:
+			return nil, fmt.Errorf("embed: %w: pair %d: %w", ErrRequest, i, err)
 		}
 		out[i] = Text{IDs: ids, Types: types, Cut: cut}
 		if err := s.check(i, &out[i]); err != nil {

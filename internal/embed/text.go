@@ -62,11 +62,18 @@ func (s *Service) Encode(texts []string, o Options) ([]Text, error) {
 	}
 	skip := 0
 	if prompt != "" && !s.Model.Sentence.IncludePrompt {
-		skip = len(s.Tok.Encode(prompt, tokenizer.Options{AddSpecial: true, ParseSpecial: true})) - len(s.Tok.Suffix())
+		ids, err := s.ids(prompt)
+		if err != nil {
+			return nil, fmt.Errorf("embed: %w: the prompt: %w", ErrRequest, err)
+		}
+		skip = len(ids) - len(s.Tok.Suffix())
 	}
 	out := make([]Text, len(texts))
 	for i, text := range texts {
-		ids := s.Tok.Encode(prompt+text, tokenizer.Options{AddSpecial: true, ParseSpecial: true})
+		ids, err := s.ids(prompt + text)
+		if err != nil {
+			return nil, fmt.Errorf("embed: %w: text %d: %w", ErrRequest, i, err)
+		}
 		t := Text{IDs: ids, Skip: skip}
 		if n := len(ids); n > s.most && o.Truncate {
 			tail := s.Tok.Suffix()
@@ -81,6 +88,11 @@ func (s *Service) Encode(texts []string, o Options) ([]Text, error) {
 		out[i] = t
 	}
 	return out, nil
+}
+
+// ids encodes a text with the tokens around it.
+func (s *Service) ids(text string) ([]int32, error) {
+	return s.Tok.TryEncode(text, tokenizer.Options{AddSpecial: true, ParseSpecial: true})
 }
 
 // Vectors computes the embedding of each text.

@@ -15,6 +15,7 @@ import (
 	"github.com/inferflow/inferflow/internal/complete"
 	"github.com/inferflow/inferflow/internal/engine"
 	"github.com/inferflow/inferflow/internal/sample"
+	"github.com/inferflow/inferflow/tokenizer"
 )
 
 // apiError is an error in the shape of OpenAI's API.
@@ -43,6 +44,9 @@ func badRequest(param, format string, a ...any) *apiError {
 	return &apiError{Status: http.StatusBadRequest, Message: fmt.Sprintf(format, a...), Param: param}
 }
 
+// codeNotEncoded marks a text that the model's tokenizer gives up on.
+const codeNotEncoded = "text_not_encoded"
+
 // toAPI finds the status and words for any error.
 func toAPI(err error) *apiError {
 	var e *apiError
@@ -66,6 +70,8 @@ func toAPI(err error) *apiError {
 		e = &apiError{Status: http.StatusBadRequest, Message: ofTemplate(err), Param: "messages"}
 	case errors.Is(err, complete.ErrNoTemplate):
 		e = &apiError{Status: http.StatusBadRequest, Message: complete.ErrNoTemplate.Error() + "; use /v1/completions"}
+	case errors.Is(err, tokenizer.ErrTooLong), errors.Is(err, tokenizer.ErrTooCostly):
+		e = &apiError{Status: http.StatusBadRequest, Message: plain(err), Code: codeNotEncoded}
 	case errors.Is(err, complete.ErrNoSource), errors.Is(err, complete.ErrTask):
 		e = &apiError{Status: http.StatusBadRequest, Message: plain(err)}
 	case errors.Is(err, engine.ErrRequest):
@@ -88,14 +94,14 @@ func toAPI(err error) *apiError {
 // about is an error of the API whose param, where it has none, is the one given.
 func about(param string, err error) error {
 	e := *toAPI(err)
-	if e.Param == "" && e.Code == "context_length_exceeded" {
+	if e.Param == "" && (e.Code == "context_length_exceeded" || e.Code == codeNotEncoded) {
 		e.Param = param
 	}
 	return &e
 }
 
 // inner are names of packages that stand before their words in chains of errors.
-var inner = regexp.MustCompile(`(^|: )(?:engine|complete|chat|jinja|json|sample|sched|cpu|ref|device|kv|model|weight|tokenizer): `)
+var inner = regexp.MustCompile(`(^|: )(?:engine|complete|chat|jinja|json|sample|sched|cpu|ref|device|kv|model|weight|tokenizer|pattern): `)
 
 // plain is an error in words without the packages that it came through.
 func plain(err error) string {

@@ -11,6 +11,7 @@ import (
 	"github.com/inferflow/inferflow/internal/complete"
 	"github.com/inferflow/inferflow/internal/engine"
 	"github.com/inferflow/inferflow/internal/sample"
+	"github.com/inferflow/inferflow/tokenizer"
 )
 
 // TestWords: messages begin with the field or with what happened, not with the
@@ -33,6 +34,8 @@ func TestWords(t *testing.T) {
 		{fmt.Errorf("complete: %w: chat: template: %w", complete.ErrTemplate, &jinja.Error{Kind: jinja.ErrLimit, Line: 3, Col: 4, Msg: "more than 7 steps"}), 400, "messages", "the chat template failed at line 3, column 4: limit exceeded: more than 7 steps"},
 		{fmt.Errorf("complete: %w: chat: %w %q: it is bad", complete.ErrTemplate, chat.ErrVariable, "x"), 400, "chat_template_kwargs", `chat_template_kwargs: template variable "x": it is bad`},
 		{about("prompt", fmt.Errorf("complete: %w: 9 bytes", complete.ErrTooLong)), 400, "prompt", "the text is longer than the context holds: 9 bytes"},
+		{about("prompt", fmt.Errorf("complete: tokenizer: encode: pattern: \"a\": %w: 9 bytes", tokenizer.ErrTooCostly)), 400, "prompt", "encode: \"a\": the pattern takes too many steps on this text: 9 bytes"},
+		{about("content", fmt.Errorf("tokenizer: encode: %w: 9 bytes become more than 5", tokenizer.ErrTooLong)), 400, "content", "encode: normalization makes the text too long: 9 bytes become more than 5"},
 		{context.Canceled, 400, "", "the client closed the connection before the answer; keep both sides open"},
 		{errors.New("what: else"), 500, "", "what: else"},
 	} {

@@ -38,7 +38,10 @@ func (v *Server) tokenize(w http.ResponseWriter, r *http.Request) error {
 	if q.Content == nil {
 		return badRequest("content", "content: a text is required")
 	}
-	ids := v.tok.Encode(*q.Content, tokenizer.Options{AddSpecial: q.AddSpecial, ParseSpecial: q.Parse == nil || *q.Parse})
+	ids, err := v.tok.TryEncode(*q.Content, tokenizer.Options{AddSpecial: q.AddSpecial, ParseSpecial: q.Parse == nil || *q.Parse})
+	if err != nil {
+		return about("content", err)
+	}
 	if ids == nil {
 		ids = []int32{}
 	}

@@ -34,12 +34,16 @@ type prompt struct {
 	lead int // ids that the vocabulary puts before the text
 }
 
-func (v *Server) promptOf(text string) prompt {
-	p := prompt{ids: v.s.Text(text, true), text: text}
+func (v *Server) promptOf(text string) (prompt, error) {
+	ids, err := v.s.Text(text, true)
+	if err != nil {
+		return prompt{}, about("prompt", err)
+	}
+	p := prompt{ids: ids, text: text}
 	if pre := v.s.Tok.Prefix(); len(pre) > 0 && len(pre) <= len(p.ids) && slices.Equal(pre, p.ids[:len(pre)]) && !strings.HasPrefix(text, v.s.Tok.Text(pre[0])) {
 		p.lead = len(pre)
 	}
-	return p
+	return p, nil
 }
 
 // prompts reads a string, a list of strings, ids or a list of ids.
@@ -77,7 +81,10 @@ func (v *Server) prompts(ctx context.Context, raw json.RawMessage, each int) ([]
 		if err != nil {
 			return nil, about("prompt", err)
 		}
-		p := v.promptOf(t)
+		p, err := v.promptOf(t)
+		if err != nil {
+			return nil, err
+		}
 		if err := v.fits(p.ids, "prompt"); err != nil {
 			return nil, err
 		}

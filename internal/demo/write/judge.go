@@ -70,7 +70,10 @@ func (o options) judge(s *complete.Service, asked string, r io.Reader, w io.Writ
 }
 
 func (o options) judgeOne(s *complete.Service, before []int32, text string) (j judged, err error) {
-	ids := s.Tok.Encode(text, tokenizer.Options{})
+	ids, err := s.Tok.TryEncode(text, tokenizer.Options{})
+	if err != nil {
+		return j, err
+	}
 	p := complete.Params{Sample: sample.Defaults(), Max: 1, PromptLogprobs: true}
 	p.Sample.Logprobs, p.Sample.TopLogprobs = true, o.top
 	run, err := s.Start(context.Background(), append(append([]int32{}, before...), ids...), p)
