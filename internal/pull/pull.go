@@ -89,7 +89,7 @@ func Resolve(ctx context.Context, ref string, o Options) (string, error) {
 		return p.fromShards(ctx, refs)
 	}
 	path, err = p.obtain(ctx, ref, t)
-	if err == nil && strings.EqualFold(filepath.Ext(path), ".zip") {
+	if err == nil && isArchive(path) {
 		return p.unzipped(ctx, path)
 	}
 	return path, err

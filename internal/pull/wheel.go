@@ -14,6 +14,7 @@ import (
 	"io"
 	"net/http"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -164,7 +165,7 @@ func (w *storedWriter) Write(b []byte) (int, error) {
 
 // findMember finds a member by name, or, without a name, the only model.
 func findMember(z *zip.Reader, name string) (*zip.File, error) {
-	var models, names []*zip.File
+	var models, zips, names []*zip.File
 	for _, f := range z.File {
 		if f.FileInfo().IsDir() {
 			continue
@@ -173,9 +174,15 @@ func findMember(z *zip.Reader, name string) (*zip.File, error) {
 			return f, nil
 		}
 		names = append(names, f)
-		if strings.HasSuffix(strings.ToLower(f.Name), ".gguf") {
+		switch strings.ToLower(path.Ext(f.Name)) {
+		case ".gguf":
 			models = append(models, f)
+		case ".zip":
+			zips = append(zips, f)
 		}
+	}
+	if len(models) == 0 {
+		models = zips // a folder in one file
 	}
 	if name == "" && len(models) == 1 {
 		return models[0], nil
