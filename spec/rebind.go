@@ -46,6 +46,7 @@ type asked struct {
 	groups  []askedKeys
 	keys    map[string][]string // gguf(config=…): key of config.json → GGUF keys
 	write   []*starlark.Dict    // gguf(write=…): GGUF key → value or function of c
+	differs []starlark.Callable // gguf(differs=…): how llama.cpp answers otherwise
 	shapes  []*starlark.Dict    // gguf(shape=…): tensor of a block → sizes or function of c
 	// supply adds a stack of experts that the other binding names otherwise.
 	supply func(t *tracer, pattern string, n int)
@@ -102,9 +103,12 @@ func (a *asked) mapped(key string, alts []string) {
 	}
 }
 
-func (a *asked) declared(write, shape *starlark.Dict) {
+func (a *asked) declared(write, shape *starlark.Dict, differs starlark.Callable) {
 	if a == nil {
 		return
+	}
+	if differs != nil {
+		a.differs = append(a.differs, differs)
 	}
 	if write != nil {
 		a.write = append(a.write, write)

@@ -131,6 +131,9 @@ func (r *rebinder) known() map[string]any {
 		for _, g := range r.from.asked.groups {
 			for _, k := range g.keys {
 				for _, name := range []string{oldSpelling(g.prefix + k), k} { // GGUF knows no nesting
+					if name == k && strings.HasSuffix(g.prefix, "sliding_attention.") {
+						continue // beside the full layers' own
+					}
 					if _, ok := values[name]; !ok && g.value != starlark.None && g.missing == missing {
 						values[name] = plain(g.value)
 					}
@@ -259,7 +262,7 @@ func leaves(m map[string]any, prefix string, f func(key string, v any)) {
 }
 
 // floats are parts of the GGUF keys whose values are float32.
-var floatKeys = []string{"epsilon", "freq_base", "scale", "factor", "softcapping", "clamp", "beta", "multiplier"}
+var floatKeys = []string{"epsilon", "alibi", "freq_base", "scale", "factor", "softcapping", "clamp", "beta", "multiplier"}
 
 // typed gives a value the type that GGUF's readers expect of a key.
 func typed(suffix string, v any) (any, bool) {
@@ -495,6 +498,15 @@ func (r *rebinder) thetaOf(tab *graph.RopeTable) (theta float64, ok bool) {
 func (r *rebinder) compareOthers() error {
 	if r.result.Binding != GGUF {
 		return nil
+	}
+	for _, f := range r.from.asked.differs {
+		v, err := starlark.Call(r.from.thread, f, starlark.Tuple{r.from.config.root()}, nil)
+		if err != nil {
+			return r.from.fail(err)
+		}
+		if text, ok := starlark.AsString(v); ok {
+			r.result.Notes = append(r.result.Notes, "llama.cpp answers otherwise: "+text)
+		}
 	}
 	meta := maps.Clone(r.result.Metadata)
 	delete(meta, OwnConfigKey)
