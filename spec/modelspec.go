@@ -21,6 +21,7 @@ type ModelSpec struct {
 	Format           string            // pickle, safetensors, gguf, ggml, llama2.c, std
 	TokenizerFiles   []string          // vocabulary first
 	Algorithm        string            // bpe, fmm, fmm2, ulm
+	ByteAlphabet     bool              // token_bytes_mapping: tokens are written in the byte alphabet
 	GenerationConfig string            // file name
 	Tokens           map[string]string // unk, pad, bos, eos
 	Vocab            int               // rows of the vocabulary, 0 if not given
@@ -69,6 +70,9 @@ func ParseModelSpec(data []byte) (*ModelSpec, error) {
 		return nil, fmt.Errorf("spec: %w: it has no network_structure", ErrModelSpec)
 	}
 	s.ConfigFile, s.Format, s.Algorithm = text(top, "config_file"), text(top, "model_file_format"), text(top, "tokenization_algorithm")
+	if n, ok := top["token_bytes_mapping"].(json.Number); ok {
+		s.ByteAlphabet = strings.Trim(n.String(), "-0.") != ""
+	}
 	s.GenerationConfig = text(top, "generation_config")
 	s.ModelFiles = texts(top["model_files"])
 	s.TokenizerFiles = append(texts(top["tokenizer_file"]), texts(top["tokenizer_files"])...)

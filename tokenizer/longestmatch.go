@@ -11,11 +11,16 @@ type MatchOptions struct {
 	ByteAlphabet bool  // the tokens are written in the byte alphabet of byte-level vocabularies
 	BOS, EOS     int32 // ids, -1: none
 	Unknown      int32 // what a character that begins no token becomes, -1: nothing
+
+	// Roles are the texts of further tokens with a role (bos, eos, unk, pad, cls, sep, mask); they go before the ids. Those that the vocabulary
+	// lacks are passed over.
+	Roles map[string]string
 }
 
 // OpenLongestMatch reads a vocabulary for forward maximum matching (fmm): at each place of a text the longest token that stands there is taken, with no
 // pre-tokenizer and no merges. The file is a tokenizer.json or a flat {"token": id} (.json), a token a line (.txt), or a SentencePiece model (any other
-// name). Tokens of a vocabulary that writes spaces as U+2581 match spaces. Errors wrap ErrInvalid or ErrNoTokenizer.
+// name). Tokens of a vocabulary that writes spaces as U+2581 match spaces. Tokens with a role are found only where special tokens are parsed, and no tokens
+// stand around a text. Errors wrap ErrInvalid or ErrNoTokenizer.
 func OpenLongestMatch(files Files, name string, o MatchOptions) (*Tokenizer, error) {
 	data, err := read(files, name)
 	if err == nil && data == nil {
@@ -78,12 +83,15 @@ func matchJSON(data string) ([]pieceJSON, error) {
 func newLongestMatch(list []pieceJSON, o MatchOptions) (*Tokenizer, error) {
 	top := int32(0)
 	for _, p := range list {
-		if int(p.id) >= 2*len(list)+1<<16 {
+		switch {
+		case int(p.id) >= 2*len(list)+1<<16:
 			return nil, fmt.Errorf("%w: %d tokens with ids up to %d", ErrInvalid, len(list), p.id)
+		case len(p.text) > maxPiece:
+			return nil, fmt.Errorf("%w: token %d has %d bytes, want at most %d", ErrInvalid, p.id, len(p.text), maxPiece)
 		}
 		top = max(top, p.id)
 	}
-	m := &longestMatch{pieces: newTrie(len(list)), unk: o.Unknown, runes: true}
+	m := &longestMatch{pieces: newTrie(len(list)), runes: true}
 	t := &Tokenizer{texts: make([]string, top+1), kinds: make([]kind, top+1), lookup: map[string]int32{}, others: map[string]int32{}, named: map[string]int32{}, model: m}
 	marks := false
 	for _, p := range list {
@@ -94,8 +102,10 @@ func newLongestMatch(list []pieceJSON, o MatchOptions) (*Tokenizer, error) {
 			}
 		}
 		marks = marks || strings.HasPrefix(text, spaceMark)
-		t.texts[p.id], t.lookup[text] = text, p.id
-		m.pieces.insert(text, p.id)
+		t.texts[p.id] = text
+		if _, ok := t.lookup[text]; !ok {
+			t.lookup[text] = p.id
+		}
 		if _, ok := byteToken(text); ok {
 			t.kinds[p.id] = kindByte
 		}
@@ -104,18 +114,47 @@ func newLongestMatch(list []pieceJSON, o MatchOptions) (*Tokenizer, error) {
 		t.norm = replaceNormalizer{from: " ", to: spaceMark}
 		t.stages = []stageSpec{{kind: stageReplace, from: spaceMark, to: " "}, {kind: stageByteFallback}}
 	}
-	for role, id := range map[string]int32{"bos": o.BOS, "eos": o.EOS, "unk": o.Unknown} {
-		switch {
-		case id > top:
-			return nil, fmt.Errorf("%w: the id of %s is %d of %d", ErrInvalid, role, id, top+1)
-		case id >= 0:
-			t.named[role] = id
-			t.kinds[id] |= kindControl
-			t.others[t.texts[id]] = id
+	if err := t.matchRoles(o); err != nil {
+		return nil, err
+	}
+	m.unk = -1
+	if id, ok := t.named["unk"]; ok {
+		m.unk = id
+	}
+	for text, id := range t.lookup {
+		if t.kinds[id]&kindControl == 0 {
+			m.pieces.insert(text, id)
 		}
 	}
-	var err error
-	t.added, err = newAddedTokens(nil, t.norm)
 	t.ends = endTokens(t)
-	return t, err
+	return t, nil
+}
+
+// matchRoles names the tokens with a role and makes them added tokens.
+func (t *Tokenizer) matchRoles(o MatchOptions) error {
+	for role, id := range map[string]int32{"bos": o.BOS, "eos": o.EOS, "unk": o.Unknown} {
+		if int(id) >= len(t.texts) {
+			return fmt.Errorf("%w: the id of %s is %d of %d", ErrInvalid, role, id, len(t.texts))
+		}
+		if id >= 0 {
+			t.named[role] = id
+		}
+	}
+	for role, text := range o.Roles {
+		if id, ok := t.lookup[text]; ok {
+			t.named[role] = id
+		}
+	}
+	var list []addedToken
+	for _, id := range t.named {
+		if t.kinds[id]&kindControl != 0 {
+			continue
+		}
+		t.kinds[id] |= kindControl | kindAdded
+		t.others[t.texts[id]] = id
+		list = append(list, addedToken{id: id, text: t.texts[id], special: true})
+	}
+	var err error
+	t.added, err = newAddedTokens(list, t.norm)
+	return err
 }

@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"testing"
 )
 
@@ -29,7 +30,18 @@ func TestLongestMatch(t *testing.T) {
 			t.Errorf("%s: %q is %s (%q), want %s (%q)", c.name, c.text, got, tok.Decode(ids, false), c.want, c.back)
 		}
 	}
-	for name, data := range map[string]string{"a.txt": "", "a.json": `{"a":4000000}`, "b.json": `[`, "a.model": "x"} {
+	o := MatchOptions{BOS: 0, EOS: -1, Unknown: -1, Roles: map[string]string{"eos": "</s>", "bos": "<s>", "pad": "none"}}
+	tok, err := OpenLongestMatch(heldFiles{"v.txt": "?\n<s>\n</s>\na\n<\n/s>\ns>"}, "v.txt", o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bos, _ := tok.BOS(); bos != 1 || !tok.IsControl(2) || tok.IsControl(0) {
+		t.Errorf("bos is %d", bos)
+	}
+	if got := fmt.Sprint(tok.EncodePieces([]Piece{{Text: "<s>", Special: true}, {Text: "a</s><s>"}, {Text: "</s>", Special: true}}, true)); got != "[1 3 4 5 4 6 2]" {
+		t.Errorf("a prompt of pieces is %s", got)
+	}
+	for name, data := range map[string]string{"long.txt": strings.Repeat("a", maxPiece+1), "a.txt": "", "a.json": `{"a":4000000}`, "b.json": `[`, "a.model": "x"} {
 		if _, err := OpenLongestMatch(heldFiles{name: data}, name, none); !errors.Is(err, ErrInvalid) {
 			t.Errorf("%s: %v", name, err)
 		}

@@ -80,6 +80,9 @@ func (x *iniService) options(o *model.Options, given *pflag.FlagSet) {
 	if !set("spec") {
 		o.Spec.SpecFile = x.model.SpecFile
 	}
+	if a := strings.ToLower(x.files.Algorithm); a == "fmm" || a == "fmm2" { // others use what the model's own files say, which is more
+		o.Matching = &model.Matching{Dir: x.model.Dir, Files: x.files.TokenizerFiles, Roles: x.files.Tokens, ByteAlphabet: x.files.ByteAlphabet}
+	}
 	if !set("threads") && x.file.Threads > 0 {
 		o.Threads = min(x.file.Threads, sys.UsableCPUs())
 	}

@@ -118,6 +118,62 @@ func TestINIService(t *testing.T) {
 	}
 }
 
+// TestINIMatching: fmm takes the files of the specification, other algorithms those of the model.
+func TestINIMatching(t *testing.T) {
+	dir := t.TempDir()
+	ini, folder := filepath.Join(dir, "s.ini"), filepath.Join(dir, "models", "tale")
+	write(t, ini, []byte(iniText))
+	write(t, filepath.Join(folder, "demo.gguf"), demo.Data())
+	write(t, filepath.Join(folder, "v.txt"), []byte("[?]\nTell:\na\nab\nabc\n\u010a\n\u0120a\n<e>\n<\n<p>\n"))
+	write(t, filepath.Join(folder, "special_tokens_map.json"), []byte(`{"unk_token": {"content": "[?]"}, "eos_token": "<", "pad_token": "<p>", "additional_special_tokens": []}`))
+	open := func(algorithm, files string) *complete.Service {
+		change := strings.NewReplacer(`"tokenizer_files": []`, `"tokenizer_files": [`+files+`], "tokenization_algorithm": "`+algorithm+`", "token_bytes_mapping": 1, "eos_token": "<e>"`)
+		write(t, filepath.Join(folder, "model_spec.json"), []byte(change.Replace(iniSpec)))
+		_, s := openINI(t, ini)
+		return s
+	}
+	s := open("fmm", `"v.txt", "special_tokens_map.json"`)
+	ids, err := s.Chat(chat.Input{AddGenerationPrompt: true, Messages: []chat.Message{{Role: "user", Content: "ab"}, {Role: "assistant", Content: "abcab"}, {Role: "user", Content: "a a<e>"}}})
+	if want := []int32{1, 5, 3, 5, 4, 3, 7, 1, 5, 2, 6, 8, 0, 0, 5}; err != nil || !slices.Equal(ids, want) {
+		t.Errorf("%v, %v, want %v", ids, err, want)
+	}
+	if eos, _ := s.Tok.EOS(); eos != 7 || !s.Tok.IsControl(9) || s.Tok.IsControl(8) {
+		t.Errorf("eos is %d", eos)
+	}
+	own := openDemoService(t).Tok
+	if got := open("bpe", `"v.txt"`).Tok; got.Size() != own.Size() {
+		t.Errorf("bpe has %d tokens, the model's own tokenizer %d", got.Size(), own.Size())
+	}
+}
+
+// TestINIMatchingErrors: files that are not there or not of the folder.
+func TestINIMatchingErrors(t *testing.T) {
+	dir := t.TempDir()
+	ini, folder := filepath.Join(dir, "s.ini"), filepath.Join(dir, "models", "tale")
+	write(t, ini, []byte(iniText))
+	write(t, filepath.Join(folder, "demo.gguf"), demo.Data())
+	for files, want := range map[string]string{``: "none is a vocabulary", `"v.txt"`: "no v.txt in", `"../v.txt"`: "out of the model's folder"} {
+		write(t, filepath.Join(folder, "model_spec.json"), []byte(strings.Replace(iniSpec, `"tokenizer_files": []`, `"tokenizer_files": [`+files+`], "tokenization_algorithm": "fmm"`, 1)))
+		x, err := openINIService(ini)
+		if err != nil {
+			t.Fatal(err)
+		}
+		o := model.Options{}
+		x.options(&o, pflag.NewFlagSet("", pflag.ContinueOnError))
+		exe, err := os.Executable()
+		if err != nil {
+			t.Fatal(err)
+		}
+		o.Spec.Executable = exe
+		if s, err := x.open(context.Background(), o); err == nil {
+			s.Close()
+			t.Errorf("%s: it opens", files)
+		} else if !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", files, err)
+		}
+	}
+}
+
 func countID(ids []int32, id int32) (n int) {
 	for _, x := range ids {
 		if x == id {

@@ -39,6 +39,7 @@ type Options struct {
 	Profile     bool         // measure each step
 	Unfused     bool         // every node as an Op step
 	NoTokenizer bool         // do not read the tokenizer: ids only
+	Matching    *Matching    // in place of the model's own tokenizer; nil: that
 	Output      string       // the output that is computed: "logits", spec.OutputEmbedding, "scores", …; "": the first
 	Notice      func(string) // told, once each, what a user should know; nil: dropped
 }
@@ -125,7 +126,7 @@ func (m *Model) open() error {
 		return err
 	}
 	if !m.o.NoTokenizer {
-		if m.Tokenizer, m.TokenizerErr = m.files.tokenizer(); m.TokenizerErr != nil && !errors.Is(m.TokenizerErr, tokenizer.ErrNoTokenizer) {
+		if m.Tokenizer, m.TokenizerErr = m.readTokenizer(); m.TokenizerErr != nil && !errors.Is(m.TokenizerErr, tokenizer.ErrNoTokenizer) {
 			m.notice(fmt.Sprintf("no text goes in or out, for the tokenizer cannot be read: %v", m.TokenizerErr))
 		}
 		if m.Template, err = m.files.template(); err != nil {
@@ -137,6 +138,13 @@ func (m *Model) open() error {
 	}
 	m.MaxContext = m.Traced.MaxPositions
 	return m.generation()
+}
+
+func (m *Model) readTokenizer() (*tokenizer.Tokenizer, error) {
+	if m.o.Matching != nil {
+		return m.o.Matching.open(m.files.config)
+	}
+	return m.files.tokenizer()
 }
 
 func exists(path string) bool {
