@@ -297,6 +297,31 @@ func newMatcher(pattern string) (matcher, error) {
 	return m, err
 }
 
+// match is path.Match, at once where nothing but stars stands in the pattern.
+func (m matcher) match(name string) bool {
+	if strings.ContainsAny(m.glob, "[?\\") || strings.Contains(name, "/") {
+		ok, _ := path.Match(m.glob, name)
+		return ok
+	}
+	head, rest, star := strings.Cut(m.glob, "*")
+	if !star {
+		return name == m.glob
+	}
+	name, ok := strings.CutPrefix(name, head)
+	for ok {
+		var part string
+		if part, rest, star = strings.Cut(rest, "*"); !star {
+			return strings.HasSuffix(name, part)
+		}
+		at := strings.Index(name, part)
+		if at < 0 {
+			return false
+		}
+		name = name[at+len(part):]
+	}
+	return false
+}
+
 // standardIgnored are buffers that checkpoints carry and nothing needs.
 var standardIgnored = []matcher{
 	{glob: "*rotary_emb.inv_freq"}, {glob: "*rotary_pos_emb.inv_freq"}, {glob: "*rope.freqs"}, {glob: "*.masked_bias"}, {glob: "*position_ids"}, {glob: "*token_type_ids"},
@@ -315,7 +340,7 @@ func (t *tracer) ignored(name string) bool {
 			if m.literal {
 				n = name
 			}
-			if ok, _ := path.Match(m.glob, n); ok {
+			if m.match(n) {
 				return true
 			}
 		}

@@ -1,6 +1,7 @@
 package spec
 
 import (
+	"path"
 	"reflect"
 	"testing"
 
@@ -64,6 +65,19 @@ func TestIgnored(t *testing.T) {
 	} {
 		if got := tr.ignored(name); got != want {
 			t.Errorf("%s: ignored is %v", name, got)
+		}
+	}
+}
+
+// TestMatch holds the quick match against path.Match.
+func TestMatch(t *testing.T) {
+	names := []string{"", "a", "ab", "aba", "abab", "a.b", "a.b.a.b", "b", "x.ab.y", "a/b", "ab/ab", "[", "ba.ab"}
+	for _, glob := range []string{"", "*", "a", "a*", "*a", "*a*", "a*b", "a*b*", "*a*b", "a**b", "*.b", "a.*.b", "ab*ab", "a?", "[ab]*", "a\\/b", "\\[", "*/b", "*ab*ab*"} {
+		for _, name := range names {
+			want, err := path.Match(glob, name)
+			if got := (matcher{glob: glob}).match(name); err != nil || got != want {
+				t.Errorf("%q for %q: %v, want %v (%v)", glob, name, got, want, err)
+			}
 		}
 	}
 }

@@ -372,13 +372,15 @@ func (t *tracer) stackPlain(pattern string, n int) (*weightValue, error) {
 	if t.changes[key] != nil || t.changes[key+".weight"] != nil {
 		return nil, nil
 	}
-	for _, c := range t.names.candidates(pattern + ".weight") {
-		before, after, ok := strings.Cut(c, "{e}")
-		if !ok {
-			continue
-		}
-		if _, ok := t.files.Tensor(before + "0" + after); ok {
-			return t.stackSeries(before, after, n)
+	for _, name := range []string{pattern + ".weight", pattern} {
+		for _, c := range t.names.candidates(name) {
+			before, after, ok := strings.Cut(c, "{e}")
+			if !ok {
+				continue
+			}
+			if _, ok := t.files.Tensor(before + "0" + after); ok {
+				return t.stackSeries(before, after, n)
+			}
 		}
 	}
 	return nil, nil

@@ -5,7 +5,6 @@ import (
 
 	"github.com/inferflow/inferflow/format/gguf"
 	"github.com/inferflow/inferflow/spec"
-	"github.com/inferflow/inferflow/tensor"
 	"github.com/inferflow/inferflow/tokenizer"
 )
 
@@ -38,9 +37,6 @@ func (s *Stored) Folder() string { return s.dir }
 
 // Optional reads a small file of the folder, nil where it is missing.
 func (s *Stored) Optional(name string) ([]byte, error) { return s.optional(name) }
-
-// Views lists the stored tensors.
-func (s *Stored) Views() []tensor.View { return s.Tensors() }
 
 // Release lets the system drop the pages of a tensor that was written.
 func (s *Stored) Release(name string) { _ = s.File.Release(name) }
