@@ -52,6 +52,7 @@ type reply struct {
 	Config          []ConfigValue
 	Ignored, Unused []string
 	Unread, Notes   []string
+	IdleIgnores     []string
 	Chat            Chat
 	MaxPositions    int
 	Tasks           []Task
@@ -84,7 +85,7 @@ func ChildMain(stdin io.Reader, stdout io.Writer) int {
 	if err != nil {
 		return answer(stdout, reply{Error: err.Error()})
 	}
-	return answer(stdout, reply{Graph: g, Config: t.Config, Ignored: t.Ignored, Unused: t.Unused, Unread: t.Unread, Notes: t.Notes, Chat: t.Chat, MaxPositions: t.MaxPositions,
+	return answer(stdout, reply{Graph: g, Config: t.Config, Ignored: t.Ignored, Unused: t.Unused, Unread: t.Unread, IdleIgnores: t.IdleIgnores, Notes: t.Notes, Chat: t.Chat, MaxPositions: t.MaxPositions,
 		Tasks: t.Tasks, Generation: t.Generation, Sketch: t.Sketch})
 }
 

@@ -215,7 +215,8 @@ func (t *tracer) mapKeys(config *starlark.Dict) error {
 }
 
 const docIgnore = `ignore(pattern, …)
-Stored tensors that nothing needs to read. "*" stands for any characters, {i} for a number. Rotary buffers (*rotary_emb.inv_freq), position ids, token type
+Stored tensors that nothing needs to read. "*" stands for any characters, {i} for a number; a pattern without .weight or .bias
+holds for both. "spec check" tells of patterns that fit nothing. Rotary buffers (*rotary_emb.inv_freq), position ids, token type
 ids and masked_bias are ignored anyway. Any other tensor that the graph does not read is an error.
 - pattern: a pattern or a list of patterns; any number of them.
 `
@@ -234,6 +235,7 @@ func doIgnore(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tup
 			if err != nil {
 				return nil, fmt.Errorf("ignore: %q: %w", p, err)
 			}
+			m.text = p
 			t.ignores = append(t.ignores, m)
 		}
 	}

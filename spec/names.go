@@ -272,8 +272,22 @@ func baseName(name string) string { b, _ := cutSuffix(name); return b }
 // matcher is a pattern of ignored tensors: * stands for any characters, {…}
 // for a number. A number that is written out stands for itself.
 type matcher struct {
+	text    string // as it was written, of ignore(…)
 	glob    string
 	literal bool // holds the names as they are, numbers and all
+}
+
+// fits says that the pattern is for a name, or for it without .weight or .bias.
+func (m *matcher) fits(name, key string) bool {
+	n := key
+	if m.literal {
+		n = name
+	}
+	if m.match(n) {
+		return true
+	}
+	base, suffix := cutSuffix(n)
+	return suffix != "" && m.match(base)
 }
 
 func newMatcher(pattern string) (matcher, error) {
@@ -335,15 +349,23 @@ func (t *tracer) ignored(name string) bool {
 		lists = append(lists, scaleIgnored)
 	}
 	for _, list := range lists {
-		for _, m := range list {
-			n := key
-			if m.literal {
-				n = name
-			}
-			if m.match(n) {
+		for i := range list {
+			if list[i].fits(name, key) {
 				return true
 			}
 		}
 	}
 	return false
+}
+
+// idleIgnores are the patterns of ignore(…) that fit none of the tensors that
+// nothing reads.
+func (t *tracer) idleIgnores(unread []string) (idle []string) {
+	for i := range t.ignores {
+		m := &t.ignores[i]
+		if !slices.ContainsFunc(unread, func(name string) bool { key, _ := generalise(name); return m.fits(name, key) }) {
+			idle = append(idle, m.text)
+		}
+	}
+	return idle
 }

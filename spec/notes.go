@@ -35,10 +35,17 @@ func (t *tracer) notes(file string) ([]string, error) {
 	}
 	slices.Sort(unasked)
 	for _, k := range unasked {
-		notes = append(notes, fmt.Sprintf("the specification %s never reads %s, which was set by hand", file, k))
+		text := fmt.Sprintf("the specification %s never reads %s, which was set by hand", file, k)
+		if slices.Contains(heldKeys, k) {
+			text += "; it is only held against the tensors"
+		}
+		notes = append(notes, text)
 	}
 	return notes, nil
 }
+
+// heldKeys are what checkNumbers holds against the tensors.
+var heldKeys = []string{"num_attention_heads", "num_key_value_heads", "hidden_size", "intermediate_size", "vocab_size"}
 
 // String names what a rule is for.
 func (r servesRule) String() string {

@@ -249,7 +249,16 @@ type normArgs struct {
 	bias   starlark.Value
 }
 
+// absentEps stands for an eps that was not given.
+const absentEps = -math.MaxFloat64
+
 func (t *tracer) norm(kind graph.NormKind, a normArgs) (starlark.Value, error) {
+	if a.eps == absentEps {
+		if n, ok := a.weight.(starlark.Float); ok {
+			return nil, fmt.Errorf("%s_norm: eps is missing, and the second argument, a weight, is the number %v: %s_norm(x, eps = %v) is the norm without a weight", kind, n, kind, n)
+		}
+		return nil, fmt.Errorf("%s_norm: eps is missing: %s_norm(x, NAME, eps), or %s_norm(x, eps = …) without a weight", kind, kind, kind)
+	}
 	if !(a.eps >= 0 && a.eps <= math.MaxFloat32) {
 		return nil, fmt.Errorf("%s_norm: eps%s is %g, expected a finite number of at least 0", kind, t.config.epsKey(float64(a.eps)), float64(a.eps))
 	}
@@ -290,7 +299,7 @@ Errors: a weight that is neither [d] nor shaped as x; an eps that is negative or
 `
 
 func doRMSNorm(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	a := normArgs{bias: starlark.False, eps: -1}
+	a := normArgs{bias: starlark.False, eps: absentEps}
 	err := starlark.UnpackArgs(name, args, kwargs, "x", &a.x, "weight?", &a.weight, "eps", &a.eps, "offset?", &a.offset, "groups?", &a.groups)
 	if err != nil {
 		return nil, err
@@ -313,7 +322,7 @@ Errors: as rms_norm.
 `
 
 func doLayerNorm(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	a := normArgs{bias: starlark.None, eps: -1}
+	a := normArgs{bias: starlark.None, eps: absentEps}
 	err := starlark.UnpackArgs(name, args, kwargs, "x", &a.x, "weight?", &a.weight, "eps", &a.eps, "bias?", &a.bias, "offset?", &a.offset, "groups?", &a.groups)
 	if err != nil {
 		return nil, err

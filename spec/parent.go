@@ -48,7 +48,7 @@ func traceChild(s *Spec, files Files) (*Traced, error) {
 		return nil, childFailure(r)
 	}
 	if r.Sketch {
-		return &Traced{Sketch: true, Config: r.Config, Ignored: r.Ignored, Unused: r.Unused, Unread: r.Unread}, nil
+		return &Traced{Sketch: true, Config: r.Config, Ignored: r.Ignored, Unused: r.Unused, Unread: r.Unread, IdleIgnores: r.IdleIgnores}, nil
 	}
 	g, err := graph.Decode(r.Graph)
 	if err != nil {
@@ -61,7 +61,7 @@ func traceChild(s *Spec, files Files) (*Traced, error) {
 	for i, n := range notes {
 		notes[i] = printable(n)
 	}
-	return &Traced{Notes: notes, Graph: g, Config: r.Config, Ignored: r.Ignored, Unused: r.Unused, Unread: r.Unread, Chat: r.Chat, MaxPositions: r.MaxPositions, Tasks: r.Tasks, Generation: r.Generation}, nil
+	return &Traced{Notes: notes, Graph: g, Config: r.Config, Ignored: r.Ignored, Unused: r.Unused, Unread: r.Unread, IdleIgnores: r.IdleIgnores, Chat: r.Chat, MaxPositions: r.MaxPositions, Tasks: r.Tasks, Generation: r.Generation}, nil
 }
 
 // maxNotes bounds how many notes a child gives.

@@ -98,6 +98,8 @@ type Traced struct {
 	Chat    Chat
 	// Unread lists configuration keys of the files that nothing asked for.
 	Unread []string
+	// IdleIgnores lists the patterns of ignore(…) that fit no stored tensor.
+	IdleIgnores []string
 	// Notes are what the user should know though it stops nothing: one sentence each.
 	Notes []string
 	// MaxPositions is the number of positions that the files say the model

@@ -151,9 +151,9 @@ func (t *tracer) run(file, source string) (*Traced, error) {
 	if part, ok := files.(*textFiles); ok {
 		t.takeText(part)
 	}
-	globals, err := starlark.ExecFileOptions(fileOptions, t.thread, file, source, predeclared)
+	globals, err := execute(t, file, source)
 	if err != nil {
-		return nil, t.fail(err)
+		return nil, t.fail(hintedSyntax(err, source))
 	}
 	if err := checkQuantization(files, t.methods); err != nil {
 		return nil, err
@@ -227,7 +227,7 @@ func (t *tracer) finish() (*Traced, error) {
 		return nil, fmt.Errorf("spec: %w: %w", ErrTrace, err)
 	}
 	r.MaxPositions = tablePositions(r.Graph, r.MaxPositions)
-	r.Unread = t.config.unread()
+	r.Unread, r.IdleIgnores = t.config.unread(), t.idleIgnores(r.Ignored)
 	sort.Strings(r.Ignored)
 	sort.Strings(r.Unused)
 	unused := r.Unused
@@ -281,7 +281,7 @@ func (t *tracer) fail(err error) error {
 			}
 			lines = append(lines, l)
 		}
-		stop = fmt.Errorf("%s: %s", at, ev.Msg)
+		stop = fmt.Errorf("%s: %s", at, hinted(ev.Msg))
 		if len(lines) > 1 {
 			slices.Reverse(lines)
 			stop = fmt.Errorf("%w (called by %s)", stop, strings.Join(lines, " < "))

@@ -26,7 +26,6 @@ var (
 
 func (v *value) Type() string          { return "value" }
 func (v *value) Freeze()               {}
-func (v *value) Truth() starlark.Bool  { return true }
 func (v *value) Hash() (uint32, error) { return 0, fmt.Errorf("a value cannot be a key") }
 
 func (v *value) String() string {

@@ -23,6 +23,7 @@ type weightValue struct {
 
 var (
 	_ starlark.HasBinary = (*weightValue)(nil)
+	_ starlark.HasUnary  = (*weightValue)(nil)
 	_ starlark.HasAttrs  = (*weightValue)(nil)
 )
 
@@ -68,6 +69,17 @@ func (w *weightValue) Binary(op syntax.Token, y starlark.Value, side starlark.Si
 		return w.affine(-1, n)
 	case op == syntax.SLASH && side == starlark.Left && n != 0:
 		return w.affine(1/n, 0)
+	}
+	return nil, nil
+}
+
+// Unary gives −w and +w at load.
+func (w *weightValue) Unary(op syntax.Token) (starlark.Value, error) {
+	switch op {
+	case syntax.MINUS:
+		return w.affine(-1, 0)
+	case syntax.PLUS:
+		return w, nil
 	}
 	return nil, nil
 }

@@ -45,6 +45,9 @@ for each of decoder_input_ids.`,
 			}
 			w := bufio.NewWriter(os.Stdout)
 			p := rowPrinter{w: w, json: asJSON}
+			if n := len(in.sequence(m)); chunk > 0 && chunk < n && m.Whole() {
+				return usagef("this model sees the whole text at once: it cannot be computed in chunks of %d tokens", chunk)
+			}
 			if exact {
 				err = exactLogits(m, in, p.row)
 			} else {

@@ -80,7 +80,7 @@ func fastLogits(m *model.Model, in givenIDs, chunk int, row func([]float32)) err
 	}
 	ids := in.sequence(m)
 	if m.Whole() && chunk < len(ids) {
-		return usagef("this model sees the whole text at once: it cannot be computed in chunks of %d tokens", chunk)
+		return usagef("this model sees the whole text at once, and %d tokens are more than --batch takes", len(ids))
 	}
 	if len(ids) > m.Limits.Tokens {
 		return fmt.Errorf("%d tokens do not fit the context of %d; raise it with --context", len(ids), m.Limits.Tokens)

@@ -149,6 +149,9 @@ func newCheckResult(name string, s *model.Sketch, tr *spec.Traced, err error) ch
 		r.problems = []spec.Problem{{Kind: spec.ProblemStop, Text: strings.TrimPrefix(err.Error(), "spec: "+spec.ErrTrace.Error()+": ")}}
 	default:
 		unread, r.Notes, r.Ignored = tr.Unread, tr.Notes, tr.Ignored
+		if len(tr.IdleIgnores) > 0 && !slices.Contains(spec.Library(), strings.TrimSuffix(name, ".star")) {
+			r.Notes = append(r.Notes, fmt.Sprintf("ignore(…) names what no unread tensor fits: %s", strings.Join(tr.IdleIgnores, ", ")))
+		}
 		if tr.Graph != nil && !tr.Sketch {
 			r.Nodes, r.Layers = len(tr.Graph.Nodes), tr.Graph.Layers
 		}

@@ -225,8 +225,12 @@ func (p *tracePrinter) first() {
 		fmt.Fprintf(&p.b, "  rows before %d agree: it is something that depends on positions (rotation, window, mask) or on other rows\n", d.FirstRow)
 	}
 	if d.Between {
-		fmt.Fprintf(&p.b, "  the value agrees as %s, but not as %s: between lines %d and %d the reference\n  does something to it that the specification does not\n",
-			d.Agrees[0], d.Name, d.Lines[0].Line, d.Lines[1].Line)
+		where := fmt.Sprintf("between lines %d and %d", d.Lines[0].Line, d.Lines[1].Line)
+		if d.Lines[0].Line == d.Lines[1].Line {
+			where = fmt.Sprintf("within line %d", d.Lines[0].Line)
+		}
+		fmt.Fprintf(&p.b, "  the value agrees as %s, but not as %s: %s the reference\n  does something to it that the specification does not\n",
+			d.Agrees[0], d.Name, where)
 		return
 	}
 	if len(d.Agrees) > 0 {

@@ -110,6 +110,10 @@ func (c *comparison) visit(n *graph.Node, v *ref.Value) error {
 // measure fills in the error; false where the shapes do not fit.
 func (c *comparison) measure(m *Match, v *ref.Value, want []float32, shape []int, pick []int) bool {
 	rows := v.Rows
+	if pick == nil && c.ahead(m, v, want, shape) {
+		return true
+	}
+	*m = Match{Name: m.Name, Line: m.Line, Layer: m.Layer, Shape: m.Shape, node: m.node, asked: m.asked}
 	if rows == 0 || len(want)%rows != 0 {
 		return false
 	}
@@ -124,17 +128,47 @@ func (c *comparison) measure(m *Match, v *ref.Value, want []float32, shape []int
 	if width != v.Width {
 		return false
 	}
-	c.hold(m, v, want, func(i, j int) int { return i*width + j })
-	// [heads, rows, d] is the other usual layout of heads.
-	if len(shape) == 3 && shape[1] == rows && m.Error > c.tol {
-		h, d := shape[0], shape[2]
+	if last := shape[len(shape)-1]; len(shape) > 1 && last == rows && shape[0] != rows {
+		c.hold(m, v, want, func(i, j int) int { return j*rows + i }) // [channels, rows], as convolutions take it
+	} else {
+		c.hold(m, v, want, func(i, j int) int { return i*width + j })
+	}
+	c.tryLayouts(m, v, want, shape)
+	return true
+}
+
+// tryLayouts holds the value against other usual layouts of a reference of the
+// same size, while it differs: [heads, rows, d], [channels, rows] and [rows, channels].
+func (c *comparison) tryLayouts(m *Match, v *ref.Value, want []float32, shape []int) {
+	rows, width := v.Rows, v.Width
+	try := func(at func(i, j int) int) {
+		if m.Error <= c.tol {
+			return
+		}
 		other := *m
-		c.hold(&other, v, want, func(i, j int) int { return (j/d%h)*rows*d + i*d + j%d })
-		if other.Error < m.Error {
+		if c.hold(&other, v, want, at); other.Error <= c.tol || len(shape) == 3 && shape[1] == rows && other.Error < m.Error {
 			*m = other
 		}
 	}
-	return true
+	if len(shape) == 3 && shape[1] == rows {
+		h, d := shape[0], shape[2]
+		try(func(i, j int) int { return (j/d%h)*rows*d + i*d + j%d })
+	}
+	if len(shape) > 1 && shape[len(shape)-1] == rows {
+		try(func(i, j int) int { return j*rows + i })
+		try(func(i, j int) int { return i*width + j })
+	}
+}
+
+// ahead holds a value against a convolution that is padded on both sides: of
+// its [channels, positions] the first positions are the rows. Only agreement tells.
+func (c *comparison) ahead(m *Match, v *ref.Value, want []float32, shape []int) bool {
+	n := len(shape)
+	if n < 2 || shape[n-1] <= v.Rows || v.Rows == 0 || len(want) != shape[n-1]*v.Width {
+		return false
+	}
+	c.hold(m, v, want, func(i, j int) int { return j*shape[n-1] + i })
+	return m.Error <= c.tol
 }
 
 // hold compares all numbers and, where they differ, tells how.
