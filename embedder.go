@@ -18,7 +18,7 @@ type Embedder struct{ s *embed.Service }
 // pooled. Close it when done.
 func OpenEmbedder(path string, o Options) (*Embedder, error) {
 	m, err := model.Open(path, model.Options{Threads: o.Threads, Context: o.Context, KVMemory: o.KVMemory, Keys: o.KVType, Values: o.KVType,
-		Spec: spec.Options{SpecFile: o.Spec}, Notice: o.Notice, Output: spec.OutputEmbedding})
+		Spec: spec.Choose(o.Spec), Notice: o.Notice, Output: spec.OutputEmbedding})
 	if err != nil {
 		return nil, err
 	}

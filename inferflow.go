@@ -22,7 +22,7 @@ type Options struct {
 	Context  int    // tokens of one sequence at most; 0: the model's own, at most 8192
 	KVMemory int64  // bytes for keys and values; 0: four contexts, at most half of what is free
 	KVType   string // "f16" (default), "bf16" or "f32"
-	Spec     string // specification file instead of a shipped one
+	Spec     string // specification instead of the one that serves the model: a file, or the name of a shipped one
 	// Notice is told, once each, what a user should know; nil drops it.
 	Notice func(string)
 }
@@ -35,7 +35,7 @@ type Model struct{ s *complete.Service }
 // Hugging Face folder. Close it when done.
 func Open(path string, o Options) (*Model, error) {
 	m, err := model.Open(path, model.Options{Threads: o.Threads, Context: o.Context, KVMemory: o.KVMemory, Keys: o.KVType, Values: o.KVType,
-		Spec: spec.Options{SpecFile: o.Spec}, Notice: o.Notice})
+		Spec: spec.Choose(o.Spec), Notice: o.Notice})
 	if err != nil {
 		return nil, err
 	}

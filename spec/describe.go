@@ -87,5 +87,5 @@ func Show(name string) (string, error) {
 }
 
 func noShipped(name string) error {
-	return fmt.Errorf("spec: %q: %w: it is none of the shipped ones; inferflow spec list shows them", name, ErrNoSpec)
+	return fmt.Errorf("spec: %q: %w: it is neither a file nor the name of a shipped specification; inferflow spec list shows them", name, ErrNoSpec)
 }

@@ -51,6 +51,20 @@ type Options struct {
 	Executable string
 }
 
+// Choose is the options for a specification that a user names: a file, or a
+// shipped one by its name, where no such file exists; "" chooses none.
+func Choose(ref string) (o Options) {
+	if ref == "" {
+		return o
+	}
+	if _, err := os.Stat(ref); err == nil || filepath.Ext(ref) != "" || strings.ContainsAny(ref, `/\`) {
+		o.SpecFile = ref
+	} else {
+		o.Name = ref
+	}
+	return o
+}
+
 // Errors that callers tell apart.
 var (
 	ErrNoSpec    = errors.New("no specification serves this model")

@@ -38,6 +38,9 @@ prefill of 32, 128, 512 and 2048 tokens, decode at depths 0, 512 and 2048 of
 1, 4, 16 and 32 sequences. Each test is run several times; the median counts.
 Prompts are random ids of a fixed generator.
 
+Of a model that reads whole texts (an encoder) texts of these lengths are
+measured, one at a time, and no decoding: it has none.
+
 Bytes a token are those of packed weights, keys and values that a token has to
 read, by calculation; their share is that of the read bandwidth, which is
 measured first in the same run, by the same number of threads. It passes one
@@ -181,9 +184,17 @@ func printBench(w io.Writer, r *bench.Report) error {
 	fmt.Fprintf(w, "%d threads, %s kernels, keys %s, values %s, read bandwidth %.1f GB/s\n\n", r.Threads, r.Tier, i.Keys, i.Values, r.Bandwidth)
 	t := table{head: []string{"test", "tokens", "depth", "sequences", "tokens/s", "MB/token", "of bandwidth", "seconds", "runs"},
 		right: []bool{false, true, true, true, true, true, true, true, true}}
+	texts := len(r.Results) > 0 && r.Results[0].TextsPerSecond > 0
+	if texts {
+		t.head, t.right = append(t.head, "texts/s"), append(t.right, true)
+	}
 	for _, x := range r.Results {
-		t.add(x.Kind, strconv.Itoa(x.N), strconv.Itoa(x.Depth), strconv.Itoa(x.Sequences), fmt.Sprintf("%.1f", x.TokensPerSecond),
-			fmt.Sprintf("%.2f", x.BytesPerToken/1e6), fmt.Sprintf("%.0f %%", 100*x.BandwidthShare), fmt.Sprintf("%.3f", x.Seconds), strconv.Itoa(x.Repeats))
+		row := []string{x.Kind, strconv.Itoa(x.N), strconv.Itoa(x.Depth), strconv.Itoa(x.Sequences), fmt.Sprintf("%.1f", x.TokensPerSecond),
+			fmt.Sprintf("%.2f", x.BytesPerToken/1e6), fmt.Sprintf("%.0f %%", 100*x.BandwidthShare), fmt.Sprintf("%.3f", x.Seconds), strconv.Itoa(x.Repeats)}
+		if texts {
+			row = append(row, fmt.Sprintf("%.1f", x.TextsPerSecond))
+		}
+		t.add(row...)
 	}
 	if err := t.write(w, "", color); err != nil {
 		return err

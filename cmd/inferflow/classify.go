@@ -182,7 +182,7 @@ func (f *textFlags) fill(ctx context.Context, s *embed.Service, texts []string, 
 		Score float64 `json:"score"`
 	}
 	if !s.Model.Whole() {
-		return fmt.Errorf("%s writes texts from left to right and fills no masks; use inferflow run", s.Model.Name)
+		return fmt.Errorf("%s fills no masks: it writes texts from left to right (inferflow run); it gives vectors too (inferflow embed)", s.Model.Name)
 	}
 	var out [][][]word
 	for _, t := range texts {

@@ -12,6 +12,7 @@ import (
 	"github.com/inferflow/inferflow/internal/model"
 	"github.com/inferflow/inferflow/internal/pull"
 	"github.com/inferflow/inferflow/quant"
+	"github.com/inferflow/inferflow/spec"
 )
 
 func convertCommand() *cobra.Command {
@@ -33,7 +34,7 @@ then answer differently it says so. Files are replaced whole or not at all.`,
 		Args: argsBetween(2, 2, "a model and what to write"),
 		RunE: func(c *cobra.Command, args []string) error {
 			o := convert.Options{Notice: notice}
-			o.Spec.SpecFile = specFile
+			o.Spec = spec.Choose(specFile)
 			switch t, ok := quant.ParseType(typ); {
 			case typ == "keep":
 			case ok && (t == quant.F32 || t == quant.F16 || t == quant.BF16):
@@ -53,7 +54,7 @@ then answer differently it says so. Files are replaced whole or not at all.`,
 		},
 	}
 	c.Flags().StringVar(&typ, "type", "keep", "type of matrices: f32, f16, bf16, or keep what is stored")
-	c.Flags().StringVar(&specFile, "spec", "", "specification file to use instead of a shipped one")
+	c.Flags().StringVar(&specFile, "spec", "", "specification to use instead of the one that serves the model: a file, or the name of a shipped one")
 	return c
 }
 

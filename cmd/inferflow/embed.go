@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -92,11 +93,16 @@ func openTexts(ctx context.Context, ref string, o model.Options, output string) 
 		if err != nil {
 			return nil, err
 		}
-		output = m.Purpose()
+		if output = m.Purpose(); output == embed.OutputLogits {
+			output = spec.OutputEmbedding // the rows of a model that writes texts
+		}
 		m.Close()
 	}
 	o.Output = output
 	m, err := openModel(ctx, ref, o)
+	if errors.Is(err, spec.ErrOutput) {
+		return nil, withoutHead(ctx, ref, o, output, err)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -270,8 +270,11 @@ func (p *explainer) steps() {
 		p.tableIn(&t, "    ")
 	}
 	if q != nil {
-		fmt.Fprintf(&p.b, "  prefill of %d tokens: %.1f ms, %s of it outside the steps; decode: %.3f ms a token, %s outside\n", q.Prefill, 1e3*q.PrefillSeconds,
-			percent(q.PrefillOutside, q.PrefillSeconds), 1e3*q.DecodeSeconds, percent(q.DecodeOutside, q.DecodeSeconds))
+		decode := "; it decodes none"
+		if q.Decode > 0 {
+			decode = fmt.Sprintf("; decode: %.3f ms a token, %s outside", 1e3*q.DecodeSeconds, percent(q.DecodeOutside, q.DecodeSeconds))
+		}
+		fmt.Fprintf(&p.b, "  prefill of %d tokens: %.1f ms, %s of it outside the steps%s\n", q.Prefill, 1e3*q.PrefillSeconds, percent(q.PrefillOutside, q.PrefillSeconds), decode)
 		p.b.WriteString("  times are sums over the layers; a fused step's time is shared among its lines by the weights that each reads\n")
 	}
 }

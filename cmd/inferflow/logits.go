@@ -5,8 +5,12 @@ import (
 	"fmt"
 	"os"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
+
+	"github.com/inferflow/inferflow/internal/embed"
+	"github.com/inferflow/inferflow/internal/model"
 )
 
 func logitsCommand() *cobra.Command {
@@ -18,7 +22,8 @@ func logitsCommand() *cobra.Command {
 		Short: "Logits of given token ids, a row a position",
 		Long: `Reads {"input_ids": [1, 2, 3]} on standard input and prints the logits of
 every position: {"logits": [[…], …]} with --json, else the five likeliest
-tokens of each. An encoder-decoder takes its source as input_ids and has a row
+tokens of each. A classifier has the logits of its classes, an encoder without a
+head only its hidden values: {"hidden": [[…], …]}. An encoder-decoder takes its source as input_ids and has a row
 for each of decoder_input_ids.`,
 		Example: `  echo '{"input_ids": [1, 2, 3]}' | inferflow logits ./model.gguf --exact --json`,
 		Args:    argsBetween(1, 1, "one model"),
@@ -44,9 +49,12 @@ for each of decoder_input_ids.`,
 				return err
 			}
 			w := bufio.NewWriter(os.Stdout)
-			p := rowPrinter{w: w, json: asJSON}
 			if n := len(in.sequence(m)); chunk > 0 && chunk < n && m.Whole() {
 				return usagef("this model sees the whole text at once: it cannot be computed in chunks of %d tokens", chunk)
+			}
+			p, err := printerOf(m, w, asJSON)
+			if err != nil {
+				return err
 			}
 			if exact {
 				err = exactLogits(m, in, p.row)
@@ -71,7 +79,31 @@ for each of decoder_input_ids.`,
 type rowPrinter struct {
 	w    *bufio.Writer
 	json bool
+	key  string // of the rows in JSON
+	ids  string // what the columns of a row are
+	once bool   // all rows are the text's one row
 	n    int
+}
+
+// printerOf names the rows by what they are; hidden values are no logits, and
+// the largest of them mean nothing.
+func printerOf(m *model.Model, w *bufio.Writer, asJSON bool) (rowPrinter, error) {
+	p := rowPrinter{w: w, json: asJSON, key: "logits", ids: "id"}
+	switch out := m.Outputs()[0]; out {
+	case embed.OutputLogits:
+	case embed.OutputScores:
+		p.ids, p.once = "class", true
+	case embed.OutputTokenScores:
+		p.ids = "class"
+	case "spans":
+		p.ids = "column"
+	default:
+		if !asJSON {
+			return p, usagef("%s has no head, so its rows are no logits but values named %s: print them with --json; it gives %s", m.Name, out, gives(m))
+		}
+		p.key = out
+	}
+	return p, nil
 }
 
 func (p *rowPrinter) row(v []float32) {
@@ -81,7 +113,7 @@ func (p *rowPrinter) row(v []float32) {
 	}
 	sep := ", ["
 	if p.n == 0 {
-		sep = `{"logits": [[`
+		sep = fmt.Sprintf(`{%q: [[`, p.key)
 	}
 	p.w.WriteString(sep)
 	var buf [32]byte
@@ -96,8 +128,11 @@ func (p *rowPrinter) row(v []float32) {
 }
 
 func (p *rowPrinter) likeliest(v []float32) {
+	if p.once && p.n > 0 {
+		return
+	}
 	if p.n == 0 {
-		fmt.Fprintln(p.w, "  row      id    logit      id    logit      id    logit      id    logit      id    logit")
+		fmt.Fprintln(p.w, "  row "+strings.Repeat(fmt.Sprintf("%8s %8s", p.ids, "logit"), min(5, len(v))))
 	}
 	fmt.Fprintf(p.w, "%5d ", p.n)
 	p.n++

@@ -11,6 +11,7 @@ import (
 
 	"github.com/inferflow/inferflow/internal/model"
 	"github.com/inferflow/inferflow/internal/sys"
+	"github.com/inferflow/inferflow/spec"
 )
 
 // modelFlags are the flags of every command that opens a model.
@@ -33,7 +34,7 @@ func (f *modelFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.kvValues, "kv-values", "", "type of stored values where it differs from --kv")
 	fs.IntVar(&f.context, "context", 0, "tokens of one sequence at most (default: the model's own, at most 8192)")
 	fs.StringVar(&f.memory, "kv-memory", "", "memory for keys and values, such as 2G or 800M (default: four contexts, at most half of what is free)")
-	fs.StringVar(&f.spec, "spec", "", "specification file to use instead of a shipped one")
+	fs.StringVar(&f.spec, "spec", "", "specification to use instead of the one that serves the model: a file, or the name of a shipped one")
 	fs.IntSliceVar(&f.cut, "cut", nil, "cut the program into stages before these layers")
 	fs.BoolVar(&f.allowUnused, "allow-unused", false, "accept stored tensors that the specification does not use")
 	fs.StringArrayVar(&f.set, "set", nil, "override a configuration value, KEY=VALUE (as in config.json)")
@@ -55,7 +56,8 @@ func (f *modelFlags) options() (model.Options, error) {
 	if o.KVMemory, err = parseBytes(f.memory); err != nil {
 		return o, usagef("--kv-memory: %w", err)
 	}
-	o.Spec.SpecFile, o.Spec.AllowUnused = f.spec, f.allowUnused
+	o.Spec = spec.Choose(f.spec)
+	o.Spec.AllowUnused = f.allowUnused
 	o.Spec.Set, err = parseSet(f.set)
 	return o, err
 }

@@ -52,15 +52,19 @@ tokenizer adds one, and only the second half of each window is scored.`,
 			if err != nil {
 				return err
 			}
-			o.Context, o.Rows = max(f.context, ctx+1), min(512, ctx)
+			o.Rows = 512
 			m, err := openModel(c.Context(), args[0], o)
 			if err != nil {
 				return err
 			}
 			defer m.Close()
-			if m.Encodes() {
-				return usagef("perplexity is of texts that a model goes on with; %s is an encoder-decoder", m.Name)
+			if err := onlyReads(m, "perplexity"); err != nil {
+				return err
 			}
+			if ctx, err = windowFor(m, ctx, c.Flags().Changed("ctx")); err != nil {
+				return err
+			}
+			m.SetContext(max(f.context, ctx))
 			p, err := measurePerplexity(m, strings.ToValidUTF8(text, "\uFFFD"), ctx, chunks)
 			if err != nil {
 				return err
@@ -74,6 +78,22 @@ tokenizer adds one, and only the second half of each window is scored.`,
 	c.Flags().IntVar(&chunks, "chunks", 0, "windows at most; 0: all")
 	c.Flags().BoolVar(&asJSON, "json", false, "print {ppl, stderr, nll, tokens}")
 	return c
+}
+
+// windowFor is the length of a window: the default is no longer than the
+// model's positions, and one that was asked for is taken as it is.
+func windowFor(m *model.Model, ctx int, asked bool) (int, error) {
+	most := m.MaxContext
+	switch {
+	case most <= 0 || ctx <= most:
+		return ctx, nil
+	case most < 4:
+		return 0, fmt.Errorf("%s was made for %d tokens; a window takes 4 at least", m.Name, most)
+	case asked: // Load tells it
+		return ctx, nil
+	}
+	notice(fmt.Sprintf("windows are of %d tokens, for which the model was made, not of the usual %d; compare only with others of this length (--ctx)", most, ctx))
+	return most, nil
 }
 
 type perplexity struct {
@@ -151,7 +171,11 @@ func windowNLL(m *model.Model, ids []int32, first int, score func(float64)) erro
 			return err
 		}
 		for i, r := range b.Out {
-			nll := -engine.Logprob(m.Logits(i), ids[at+int(r)+1])
+			next := ids[at+int(r)+1]
+			if row := m.Logits(i); next < 0 || int(next) >= len(row) {
+				return fmt.Errorf("token %d of the text has no logit: the tokenizer has more tokens than the model's %d", next, len(row))
+			}
+			nll := -engine.Logprob(m.Logits(i), next)
 			if math.IsNaN(nll) || math.IsInf(nll, 0) {
 				return fmt.Errorf("the log-probability of position %d is not finite; %s", at+int(r), m.Diagnose(b))
 			}

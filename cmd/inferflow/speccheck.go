@@ -46,25 +46,12 @@ Exit status 1 where something does not fit.`,
 	return c
 }
 
-// specOptions are the options of a specification that is given by name or file.
-func specOptions(ref string) spec.Options {
-	var o spec.Options
-	switch {
-	case ref == "":
-	case slices.Contains(spec.Library(), ref) && !strings.HasSuffix(ref, ".star"):
-		o.Name = ref
-	default:
-		o.SpecFile = ref
-	}
-	return o
-}
-
 func runCheck(c *cobra.Command, args []string, f checkFlags) error {
 	ref := ""
 	if len(args) == 2 {
 		ref = args[0]
 	}
-	o := specOptions(ref)
+	o := spec.Choose(ref)
 	o.AllowUnused = f.allowUnused
 	set, err := parseSet(f.set)
 	if err != nil {

@@ -26,19 +26,20 @@ type Config struct {
 	Memory    int64   // bytes of keys and values at most; 0: what is free
 	Bandwidth float64 // read bandwidth in bytes a second; 0: it is measured first
 	Progress  func(string)
+	texts     bool // the model reads whole texts: prompts are texts, and nothing is decoded
 }
 
 // Test names what a result measured.
 type Test struct {
-	Kind      string `json:"test"`      // "prefill" or "decode"
+	Kind      string `json:"test"`      // "prefill" or "decode"; "text" where a model reads whole texts
 	N         int    `json:"n"`         // tokens of the prompt, or decoded by each sequence
 	Depth     int    `json:"depth"`     // tokens of each sequence before the test
 	Sequences int    `json:"sequences"` // 1 in prefill
 }
 
 func (t Test) String() string {
-	if t.Kind == kindPrefill {
-		return fmt.Sprintf("prefill %d", t.N)
+	if t.Kind != kindDecode {
+		return fmt.Sprintf("%s %d", t.Kind, t.N)
 	}
 	return fmt.Sprintf("decode %d at depth %d, sequences %d", t.N, t.Depth, t.Sequences)
 }
@@ -46,16 +47,18 @@ func (t Test) String() string {
 const (
 	kindPrefill = "prefill"
 	kindDecode  = "decode"
+	kindText    = "text"
 )
 
 // Result is the median of the runs of one test.
 type Result struct {
 	Test
-	TokensPerSecond float64 `json:"tokens_per_second"` // of all sequences together
-	BytesPerToken   float64 `json:"bytes_per_token"`   // weights, keys and values read, by calculation
-	BandwidthShare  float64 `json:"bandwidth_share"`   // bytes a second over the measured read bandwidth
-	Seconds         float64 `json:"seconds"`           // of one run
-	Repeats         int     `json:"repeats"`           // runs made
+	TokensPerSecond float64 `json:"tokens_per_second"`          // of all sequences together
+	TextsPerSecond  float64 `json:"texts_per_second,omitempty"` // of tests "text"
+	BytesPerToken   float64 `json:"bytes_per_token"`            // weights, keys and values read, by calculation
+	BandwidthShare  float64 `json:"bandwidth_share"`            // bytes a second over the measured read bandwidth
+	Seconds         float64 `json:"seconds"`                    // of one run
+	Repeats         int     `json:"repeats"`                    // runs made
 }
 
 // Skipped is a test that was not made.
@@ -80,10 +83,14 @@ const warmSteps = 2
 // depth: the order in which sequences only grow.
 func (c *Config) tests() []Test {
 	var out []Test
-	for _, n := range c.Prefill {
-		out = append(out, Test{kindPrefill, n, 0, 1})
+	kind := kindPrefill
+	if c.texts {
+		kind = kindText
 	}
-	if c.Decode == 0 {
+	for _, n := range c.Prefill {
+		out = append(out, Test{kind, n, 0, 1})
+	}
+	if c.Decode == 0 || c.texts {
 		return out
 	}
 	depths, sequences := sorted(c.Depths), sorted(c.Sequences)
@@ -165,7 +172,7 @@ func (r *runner) warm(ctx context.Context, tests []Test) error {
 	n := 1
 	for _, t := range tests {
 		n = max(n, min(r.rows, t.Depth))
-		if t.Kind == kindPrefill {
+		if t.Kind != kindDecode {
 			n = max(n, min(r.rows, t.N))
 		}
 	}
@@ -209,6 +216,9 @@ func (r *runner) result(t Test, times []time.Duration) Result {
 	tokens := float64(t.N * t.Sequences)
 	res := Result{Test: t, Seconds: mid.Seconds(), Repeats: len(times)}
 	res.TokensPerSecond = tokens / max(mid.Seconds(), 1e-9)
+	if t.Kind == kindText {
+		res.TextsPerSecond = 1 / max(mid.Seconds(), 1e-9)
+	}
 	if r.reads != nil {
 		res.BytesPerToken = float64(r.reads.test(t, r.rows)) / tokens
 	}

@@ -42,6 +42,9 @@ func Measure(ctx context.Context, m *model.Model, c Config) (*Report, error) {
 	if m.Encodes() {
 		return nil, ErrEncodes
 	}
+	if c.texts = m.Whole(); c.texts && len(c.Prefill) == 0 {
+		return nil, ErrReads
+	}
 	if c.Threads <= 0 {
 		c.Threads = sys.UsableCPUs()
 	}
@@ -84,9 +87,15 @@ func Measure(ctx context.Context, m *model.Model, c Config) (*Report, error) {
 // ErrEncodes marks an encoder-decoder, which is not measured: its steps need a source.
 var ErrEncodes = errors.New("bench: encoder-decoders are not measured; run --stats shows the speed of one request")
 
+// ErrReads marks an encoder of which only decoding was to be measured.
+var ErrReads = errors.New("bench: the model reads whole texts and decodes none; --prefill measures texts of a length")
+
 // vocabulary is the number of token ids that may be fed.
 func vocabulary(m *model.Model) int {
 	if n := m.Traced.Graph.Vocab; n > 0 {
+		return n
+	}
+	if n := m.Embeds(); n > 0 {
 		return n
 	}
 	return max(1, m.Vocab())

@@ -28,6 +28,9 @@ func (e *Explanation) AddProfile(ctx context.Context, m *model.Model, prefill, d
 	if m.Encodes() {
 		return ErrEncodes
 	}
+	if m.Whole() {
+		decode = 0 // it reads whole texts
+	}
 	if m.MaxContext > 0 && prefill+decode > m.MaxContext {
 		return fmt.Errorf("bench: profile: %d and %d tokens do not fit the model's %d positions; ask for fewer with --prefill and --decode", prefill, decode, m.MaxContext)
 	}
@@ -46,13 +49,15 @@ func (e *Explanation) AddProfile(ctx context.Context, m *model.Model, prefill, d
 	if p.PrefillSeconds, err = timed(ctx, m, r.prefill, prompt, prompt, pre); err != nil {
 		return fmt.Errorf("bench: profile: %w", err)
 	}
-	if p.DecodeSeconds, err = timed(ctx, m, r.decode, Test{kindDecode, warmSteps, prefill, 1}, answer, dec); err != nil {
-		return fmt.Errorf("bench: profile: %w", err)
+	if decode > 0 {
+		if p.DecodeSeconds, err = timed(ctx, m, r.decode, Test{kindDecode, warmSteps, prefill, 1}, answer, dec); err != nil {
+			return fmt.Errorf("bench: profile: %w", err)
+		}
+		p.DecodeSeconds /= float64(decode)
 	}
-	p.DecodeSeconds /= float64(decode)
 	p.PrefillOutside, p.DecodeOutside = p.PrefillSeconds, p.DecodeSeconds
 	for i := range dec {
-		dec[i] /= float64(decode)
+		dec[i] /= float64(max(1, decode))
 		p.PrefillOutside -= pre[i]
 		p.DecodeOutside -= dec[i]
 	}

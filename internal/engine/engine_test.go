@@ -534,3 +534,15 @@ func storm(t *testing.T, l sched.Limits) {
 	wg.Wait()
 	settled(t, e)
 }
+
+// TestLogprobBounds: an id without a logit has no probability, and ends nothing.
+func TestLogprobBounds(t *testing.T) {
+	for _, id := range []int32{-1, 2, 1 << 30} {
+		if p := Logprob([]float32{0, 1}, id); !math.IsNaN(p) {
+			t.Errorf("id %d: %g", id, p)
+		}
+	}
+	if p := Logprob([]float32{0, 0}, 1); math.Abs(p+math.Ln2) > 1e-12 {
+		t.Errorf("one of two: %g", p)
+	}
+}

@@ -12,7 +12,12 @@ import (
 // promptEvent tells the log-probability of the prompt token after pos. It is
 // false where the logits are not finite, which ends the request.
 func (e *Engine) promptEvent(t *sched.Task, c *choice, pos int, logits []float32) bool {
-	id, norm := t.Tokens[pos+1], logSumExp(logits)
+	id := t.Tokens[pos+1]
+	if id < 0 || int(id) >= len(logits) {
+		e.endAll(t, c, fmt.Errorf("engine: %w: prompt token %d at position %d has no logit; the model has %d", ErrRequest, id, pos+1, len(logits)))
+		return false
+	}
+	norm := logSumExp(logits)
 	if math.IsNaN(norm) || math.IsInf(norm, 0) {
 		e.endAll(t, c, fmt.Errorf("engine: %w at prompt position %d: first in %s", sample.ErrNonFinite, pos, e.diagnose()))
 		return false
@@ -26,8 +31,13 @@ func (e *Engine) promptEvent(t *sched.Task, c *choice, pos int, logits []float32
 }
 
 // Logprob is the natural logarithm of the probability of id under the softmax
-// of logits, summed in float64.
-func Logprob(logits []float32, id int32) float64 { return float64(logits[id]) - logSumExp(logits) }
+// of logits, summed in float64; NaN for an id that has no logit.
+func Logprob(logits []float32, id int32) float64 {
+	if id < 0 || int(id) >= len(logits) {
+		return math.NaN()
+	}
+	return float64(logits[id]) - logSumExp(logits)
+}
 
 func logSumExp(logits []float32) float64 {
 	top := float64(slices.Max(logits))

@@ -45,6 +45,18 @@ func (m *Model) Independent() bool {
 	return m.Vocab() == 1 || kind == "multi_label_classification"
 }
 
+// meanByDefault says that an embedding is the mean of rows for want of anything
+// that says otherwise: modules of sentence-transformers, or a GGUF's pooling.
+func (m *Model) meanByDefault() bool {
+	if m.Sentence.Modules || m.files.config[SentenceKey] != nil || m.Encodes() {
+		return false
+	}
+	if own, ok := spec.OwnConfig(m.files)[SentenceKey].([]any); ok && len(own) > 0 {
+		return false
+	}
+	return m.files.meta == nil || m.files.config[m.files.Architecture()+".pooling_type"] == nil
+}
+
 // Outputs lists the outputs that the specification gives.
 func (m *Model) Outputs() []string {
 	var names []string

@@ -137,6 +137,9 @@ func (m *Model) open() error {
 		}
 	}
 	m.MaxContext = m.Traced.MaxPositions
+	if m.o.Output == spec.OutputEmbedding && m.meanByDefault() {
+		m.notice("the model's files do not say how its rows become a vector: their mean is taken; one that was not trained for embeddings gives poor ones")
+	}
 	return m.generation()
 }
 
@@ -199,6 +202,10 @@ func (m *Model) Reserve(tokens, blocks int) error {
 	m.o.Context, m.o.KVMemory = tokens, int64(blocks)*int64(size)
 	return err
 }
+
+// SetContext asks Load for sequences of so many tokens, in place of what the
+// options say. It must precede Load.
+func (m *Model) SetContext(tokens int) { m.o.Context = tokens }
 
 // WeightBytes is the size of the packed weights of all stages, 0 before Load.
 func (m *Model) WeightBytes() (n int64) {
