@@ -1,14 +1,9 @@
 package safetensors
 
 import (
-	"bytes"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"math"
 	"math/bits"
-	"strconv"
 	"unicode/utf8"
 
 	"github.com/inferflow/inferflow/quant"
@@ -65,111 +60,14 @@ func (e entry) bytes() (n uint64, ok bool) {
 	return n, true
 }
 
-// scanner reads JSON by tokens, because package json alone takes the last of
-// two equal keys without a word.
-type scanner struct{ *json.Decoder }
-
-func (s scanner) bad(format string, args ...any) error {
-	return fmt.Errorf("offset %d: %s: %w", s.InputOffset(), fmt.Sprintf(format, args...), ErrCorrupt)
-}
-
-func (s scanner) next() (json.Token, error) {
-	t, err := s.Token()
-	if errors.Is(err, io.EOF) {
-		return nil, s.bad("the JSON ends too early")
-	}
-	if err != nil {
-		return nil, s.bad("broken JSON: %v", err)
-	}
-	return t, nil
-}
-
-// object reads an object and calls field after each key, which must read the value.
-func (s scanner) object(what string, field func(key string) error) error {
-	t, err := s.next()
-	if err != nil {
-		return err
-	}
-	if t != json.Delim('{') {
-		return s.bad("%s is no object", what)
-	}
-	seen := map[string]bool{}
-	for s.More() {
-		if t, err = s.next(); err != nil {
-			return err
-		}
-		key, _ := t.(string) // an object's keys are strings, or Token had failed
-		if seen[key] {
-			return s.bad("%s has the key %s twice", what, quote(key))
-		}
-		seen[key] = true
-		if err := field(key); err != nil {
-			return err
-		}
-	}
-	_, err = s.next()
-	return err
-}
-
-func (s scanner) str(what string) (string, error) {
-	t, err := s.next()
-	if err != nil {
-		return "", err
-	}
-	v, ok := t.(string)
-	if !ok {
-		return "", s.bad("%s is no string", what)
-	}
-	return v, nil
-}
-
-// numbers reads an array of at most limit integers that are not negative.
-func (s scanner) numbers(what string, limit int) ([]uint64, error) {
-	t, err := s.next()
-	if err != nil {
-		return nil, err
-	}
-	if t != json.Delim('[') {
-		return nil, s.bad("%s is no array", what)
-	}
-	list := []uint64{}
-	for s.More() {
-		if t, err = s.next(); err != nil {
-			return nil, err
-		}
-		num, ok := t.(json.Number)
-		n, err := strconv.ParseUint(string(num), 10, 63)
-		if !ok || err != nil {
-			return nil, s.bad("%s holds %v, want integers from 0 to 2^63-1", what, t)
-		}
-		if list = append(list, n); len(list) > limit {
-			return nil, s.bad("%s has more than %d numbers", what, limit)
-		}
-	}
-	_, err = s.next()
-	return list, err
-}
-
-// end checks that nothing but white space follows.
-func (s scanner) end() error {
-	if t, err := s.Token(); !errors.Is(err, io.EOF) {
-		return s.bad("something follows the JSON: %v %v", t, err)
-	}
-	return nil
-}
-
-func newScanner(text []byte) scanner {
-	d := json.NewDecoder(bytes.NewReader(text))
-	d.UseNumber()
-	return scanner{d}
-}
-
 func parseHeader(text []byte) (h header, err error) {
 	if !utf8.Valid(text) {
 		return h, fmt.Errorf("is not UTF-8: %w", ErrCorrupt)
 	}
 	s := newScanner(text)
-	err = s.object("the header", func(key string) error {
+	many := len(text) / 64 // an entry takes more
+	h.entries = make([]entry, 0, min(many, maxTensors))
+	err = s.object(place{what: "the header"}, many, func(key string) error {
 		switch {
 		case key == "__metadata__":
 			meta, err := s.metadata()
@@ -178,9 +76,8 @@ func parseHeader(text []byte) (h header, err error) {
 		case len(h.entries) == maxTensors:
 			return s.bad("more than %d tensors", maxTensors)
 		}
-		e, err := s.entry(key)
-		h.entries = append(h.entries, e)
-		return err
+		h.entries = append(h.entries, entry{name: key})
+		return s.entry(&h.entries[len(h.entries)-1])
 	})
 	if err == nil {
 		err = s.end()
@@ -188,58 +85,57 @@ func parseHeader(text []byte) (h header, err error) {
 	return h, err
 }
 
-func (s scanner) metadata() (map[string]string, error) {
+func (s *scanner) metadata() (map[string]string, error) {
 	meta := map[string]string{}
-	return meta, s.object("__metadata__", func(key string) (err error) {
-		meta[key], err = s.str("__metadata__ " + quote(key))
+	return meta, s.object(place{what: "__metadata__"}, 0, func(key string) (err error) {
+		meta[key], err = s.str(place{what: "__metadata__", name: key})
 		return err
 	})
 }
 
-func (s scanner) entry(name string) (e entry, err error) {
-	e.name = name
-	what := "tensor " + quote(name)
+func (s *scanner) entry(e *entry) error {
+	what := place{what: "tensor", name: e.name}
 	have := 0
-	err = s.object(what, func(key string) error {
+	err := s.object(what, 0, func(key string) error {
 		have++
+		what := what
+		what.field = key
 		switch key {
 		case "dtype":
 			return s.dtype(what, &e.typ)
 		case "shape":
-			dims, err := s.numbers(what+": shape", maxDims)
-			for _, d := range dims {
-				e.shape = append(e.shape, int(d))
+			dims, err := s.numbers(what, maxDims)
+			e.shape = make(tensor.Shape, len(dims))
+			for i, d := range dims {
+				e.shape[i] = int(d)
 			}
 			return err
 		case "data_offsets":
-			two, err := s.numbers(what+": data_offsets", 2)
+			two, err := s.numbers(what, 2)
 			if err == nil && len(two) != 2 {
-				err = s.bad("%s: data_offsets has %d numbers, want 2", what, len(two))
+				err = s.bad("%s has %d numbers, want 2", what, len(two))
 			}
 			if err == nil {
 				e.begin, e.end = two[0], two[1]
 			}
 			return err
 		}
-		return s.bad("%s has the key %s; dtype, shape and data_offsets are known", what, quote(key))
+		return s.bad("tensor %s has the key %s; dtype, shape and data_offsets are known", quote(e.name), quote(key))
 	})
 	if err == nil && have != 3 {
 		err = s.bad("%s lacks one of dtype, shape and data_offsets", what)
 	}
-	if e.shape == nil {
-		e.shape = tensor.Shape{}
-	}
-	return e, err
+	return err
 }
 
-func (s scanner) dtype(what string, t *quant.Type) error {
-	name, err := s.str(what + ": dtype")
+func (s *scanner) dtype(what place, t *quant.Type) error {
+	name, err := s.str(what)
 	if err != nil {
 		return err
 	}
 	var ok bool
 	if *t, ok = dtypes[name]; !ok {
-		return fmt.Errorf("offset %d: %s: dtype %s: %w", s.InputOffset(), what, quote(name), ErrUnsupported)
+		return fmt.Errorf("offset %d: tensor %s: dtype %s: %w", s.at, quote(what.name), quote(name), ErrUnsupported)
 	}
 	return nil
 }

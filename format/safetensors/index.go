@@ -1,7 +1,6 @@
 package safetensors
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -82,21 +81,28 @@ func ReadIndex(path, suffix string) (map[string]string, error) {
 // parseIndex reads {"metadata": …, "weight_map": {tensor: file}}.
 func parseIndex(text []byte, suffix string) (where map[string]string, err error) {
 	s := newScanner(text)
-	err = s.object("the index", func(key string) error {
+	err = s.object(place{what: "the index"}, 0, func(key string) error {
 		if key != "weight_map" {
-			var skip json.RawMessage
-			if err := s.Decode(&skip); err != nil {
+			if err := s.skip(); err != nil {
 				return s.bad("%s: broken JSON: %v", quote(key), err)
 			}
 			return nil
 		}
-		where = map[string]string{}
-		return s.object("weight_map", func(name string) error {
-			file, err := s.str("weight_map " + quote(name))
+		many := len(text) / 64
+		where = make(map[string]string, many)
+		files := map[string]string{} // one string for each
+		return s.object(place{what: "weight_map"}, many, func(name string) error {
+			file, err := s.str(place{what: "weight_map", name: name})
+			if known, ok := files[file]; ok {
+				where[name] = known
+				return err
+			}
 			if err == nil && !plainName(file, suffix) {
 				err = s.bad("tensor %s: the file %s is no plain name of a %s file in the same folder", quote(name), quote(file), suffix)
 			}
-			where[name] = file
+			if err == nil {
+				where[name], files[file] = file, file
+			}
 			return err
 		})
 	})

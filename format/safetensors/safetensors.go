@@ -6,10 +6,10 @@
 package safetensors
 
 import (
+	"cmp"
 	"encoding/binary"
 	"errors"
 	"fmt"
-	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -166,15 +166,11 @@ func parse(name string, data []byte) (*part, error) {
 // place turns entries into views, after checking that the data hold them one
 // after the other without a gap, as the format wants it.
 func (p *part) place(entries []entry, data []byte, start int) error {
-	slices.SortStableFunc(entries, func(a, b entry) int {
-		switch {
-		case a.begin != b.begin && a.begin < b.begin, a.begin == b.begin && a.end < b.end:
-			return -1
-		case a.begin == b.begin && a.end == b.end:
-			return 0
-		}
-		return 1
-	})
+	order := func(a, b entry) int { return cmp.Or(cmp.Compare(a.begin, b.begin), cmp.Compare(a.end, b.end)) }
+	if !slices.IsSortedFunc(entries, order) {
+		slices.SortStableFunc(entries, order)
+	}
+	p.tensors, p.offsets = make([]tensor.View, 0, len(entries)), make([]int, 0, len(entries))
 	size, at := uint64(len(data)-start), uint64(0)
 	for _, e := range entries {
 		bad := func(format string, args ...any) error {
@@ -205,7 +201,11 @@ func (p *part) place(entries []entry, data []byte, start int) error {
 // assemble joins the tensors of all parts. where, if not nil, says which file
 // a tensor is to be taken from when several hold it. It owns the parts.
 func assemble(path string, parts []*part, where map[string]string) (*File, error) {
-	f := &File{path: path, parts: parts, index: map[string]int{}}
+	n := 0
+	for _, p := range parts {
+		n += len(p.tensors)
+	}
+	f := &File{path: path, parts: parts, index: make(map[string]int, n), tensors: make([]tensor.View, 0, n), owner: make([]int, 0, n), offsets: make([]int, 0, n)}
 	for i, p := range parts {
 		if f.Metadata == nil {
 			f.Metadata = p.meta
@@ -224,11 +224,16 @@ func assemble(path string, parts []*part, where map[string]string) (*File, error
 			f.offsets = append(f.offsets, p.offsets[k])
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(where)) {
+	var lacking []string
+	for name := range where {
 		if _, ok := f.index[name]; !ok {
-			f.Close()
-			return nil, fmt.Errorf("safetensors: %s: tensor %s should be in %s, which lacks it: %w", path, quote(name), where[name], ErrCorrupt)
+			lacking = append(lacking, name)
 		}
+	}
+	if len(lacking) > 0 {
+		f.Close()
+		lacks := slices.Min(lacking)
+		return nil, fmt.Errorf("safetensors: %s: tensor %s should be in %s, which lacks it: %w", path, quote(lacks), where[lacks], ErrCorrupt)
 	}
 	return f, nil
 }
