@@ -105,16 +105,19 @@ func newAddedTokens(list []addedToken, norm normalizer) (addedTokens, error) {
 		}
 		tok.space = !tok.special && isWhite(tok.text)
 		normalized := tok.normalized && norm != nil
+		text, to := tok.text, a.raw
 		if normalized {
-			text, err := within(norm, tok.text, left)
-			if err != nil {
+			var err error
+			if text, err = within(norm, tok.text, left); err != nil {
 				return a, fmt.Errorf("%w: added token %.40q: %w", ErrInvalid, tok.text, err)
 			}
 			left -= len(text)
-			a.normalized.insert(text, int32(i))
-		} else {
-			a.raw.insert(tok.text, int32(i))
+			to = a.normalized
 		}
+		if n := max(len(text), len(tok.text)); n > maxPiece {
+			return a, fmt.Errorf("%w: added token %.40q has %d bytes, want at most %d", ErrInvalid, tok.text, n, maxPiece)
+		}
+		to.insert(text, int32(i))
 		if !normalized || !tok.space {
 			a.every.insert(tok.text, int32(i))
 		}
@@ -154,7 +157,7 @@ func (a *addedTokens) cutWith(t *trie, text string, marks parsed, yield func(par
 		tok := &a.list[n]
 		start, end := pos, pos+size
 		if tok.lstrip {
-			start = max(done, len(strings.TrimRightFunc(text[:start], pattern.IsSpace)))
+			start = done + len(strings.TrimRightFunc(text[done:start], pattern.IsSpace))
 		}
 		if tok.rstrip {
 			end = len(text) - len(strings.TrimLeftFunc(text[end:], pattern.IsSpace))

@@ -37,6 +37,7 @@ func (m *charsmap) find(text string, shortest bool) (to string, size int) {
 	value := uint32(0)
 	unit, ok := m.unit(0)
 	at := offset(unit)
+	text = text[:min(len(text), maxPiece)] // a broken trie may lead on for ever
 	for i := 0; ok && i < len(text) && text[i] != 0; i++ {
 		at ^= uint32(text[i])
 		if unit, ok = m.unit(at); !ok || unit&(1<<31|0xff) != uint32(text[i]) {

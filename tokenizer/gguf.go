@@ -3,6 +3,7 @@ package tokenizer
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 )
@@ -135,6 +136,10 @@ func (r *ggufReader) vocabulary() *vocabulary {
 		return v
 	}
 	n := len(v.texts)
+	if i := slices.IndexFunc(v.texts, func(text string) bool { return len(text) > maxPiece }); i >= 0 {
+		r.keep(fmt.Errorf("%stokens[%d] (%.40q) has %d bytes, want at most %d", ggml, i, v.texts[i], len(v.texts[i]), maxPiece))
+		return v
+	}
 	if n == 0 || n > maxVocab {
 		r.keep(fmt.Errorf("%stokens has %d entries, want 1 to %d", ggml, n, maxVocab))
 		return v

@@ -197,6 +197,9 @@ func (r *jsonReader) addedTokens(list []addedJSON, more map[string]addedJSON) er
 func (r *jsonReader) vocabulary(pieces []pieceJSON) error {
 	top := int32(-1)
 	for _, p := range pieces {
+		if len(p.text) > maxPiece {
+			return fmt.Errorf("%w: token %d (%.40q) has %d bytes, want at most %d", ErrInvalid, p.id, p.text, len(p.text), maxPiece)
+		}
 		top = max(top, p.id)
 	}
 	for _, a := range r.added {

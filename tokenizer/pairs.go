@@ -32,8 +32,7 @@ func newPairTable(n int) *pairTable {
 func pairKey(left, right int32) uint64 { return uint64(uint32(left)+1)<<32 | uint64(uint32(right)) }
 
 func (t *pairTable) slot(key uint64) *pairSlot {
-	h := key * 0x9e3779b97f4a7c15
-	i := (h >> 32) & t.mask
+	i := hash(key) & t.mask
 	for t.slots[i].key != 0 && t.slots[i].key != key {
 		i = (i + 1) & t.mask
 	}

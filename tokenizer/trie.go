@@ -25,7 +25,7 @@ func newTrie(strings int) *trie {
 }
 
 func (t *trie) slot(key uint64) uint64 {
-	i := key * 0x9e3779b97f4a7c15 >> 20 & t.mask
+	i := hash(key) & t.mask
 	for t.keys[i] != 0 && t.keys[i] != key {
 		i = (i + 1) & t.mask
 	}

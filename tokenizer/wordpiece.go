@@ -19,9 +19,13 @@ func newWordPiece(n int, unk int32, longest int) *wordPiece {
 func (m *wordPiece) encode(word string, _ *scratch, out []int32) []int32 {
 	n := len(out)
 	t := m.starts
+	long := m.longest > 0 && len(word) > m.longest && utf8.RuneCountInString(word) > m.longest
 	for rest := word; rest != ""; t = m.rest {
-		id, size := t.longest(rest, nil)
-		if size == 0 || m.longest > 0 && utf8.RuneCountInString(word) > m.longest {
+		id, size := int32(0), 0
+		if !long {
+			id, size = t.longest(rest, nil)
+		}
+		if size == 0 {
 			if out = out[:n]; m.unk >= 0 {
 				out = append(out, m.unk)
 			}
