@@ -274,7 +274,8 @@ func baseName(name string) string { b, _ := cutSuffix(name); return b }
 type matcher struct {
 	text    string // as it was written, of ignore(…)
 	glob    string
-	literal bool // holds the names as they are, numbers and all
+	literal bool   // holds the names as they are, numbers and all
+	head    string // what every name that fits begins with
 }
 
 // fits says that the pattern is for a name, or for it without .weight or .bias.
@@ -307,12 +308,18 @@ func newMatcher(pattern string) (matcher, error) {
 		m.glob = strings.ReplaceAll(key, "[", "\\[")
 	}
 	m.glob = strings.ReplaceAll(m.glob, "/", "\\/")
+	if i := strings.IndexAny(m.glob, "*?[\\"); i > 0 {
+		m.head = m.glob[:i]
+	}
 	_, err := path.Match(m.glob, "")
 	return m, err
 }
 
 // match is path.Match, at once where nothing but stars stands in the pattern.
 func (m matcher) match(name string) bool {
+	if !strings.HasPrefix(name, m.head) {
+		return false
+	}
 	if strings.ContainsAny(m.glob, "[?\\") || strings.Contains(name, "/") {
 		ok, _ := path.Match(m.glob, name)
 		return ok

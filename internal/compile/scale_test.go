@@ -47,8 +47,6 @@ func BenchmarkReal(b *testing.B) {
 			continue
 		}
 		b.Run(name, func(b *testing.B) {
-			b.ReportMetric(float64(len(traced.Nodes)), "nodes")
-			b.ReportMetric(float64(len(g.tensors)), "tensors")
 			for b.Loop() {
 				s, err := spec.Resolve(g, spec.Options{AllowUnused: true})
 				if err != nil {
@@ -62,6 +60,8 @@ func BenchmarkReal(b *testing.B) {
 					b.Fatal(err)
 				}
 			}
+			b.ReportMetric(float64(len(traced.Nodes)), "nodes")
+			b.ReportMetric(float64(len(g.tensors)), "tensors")
 		})
 	}
 }
