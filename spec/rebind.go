@@ -47,6 +47,7 @@ type asked struct {
 	keys    map[string][]string // gguf(config=…): key of config.json → GGUF keys
 	write   []*starlark.Dict    // gguf(write=…): GGUF key → value or function of c
 	differs []starlark.Callable // gguf(differs=…): how llama.cpp answers otherwise
+	folder  []*starlark.Dict    // gguf(folder=…): key of config.json → value or function of c
 	shapes  []*starlark.Dict    // gguf(shape=…): tensor of a block → sizes or function of c
 	// supply adds a stack of experts that the other binding names otherwise.
 	supply func(t *tracer, pattern string, n int)
@@ -103,9 +104,12 @@ func (a *asked) mapped(key string, alts []string) {
 	}
 }
 
-func (a *asked) declared(write, shape *starlark.Dict, differs starlark.Callable) {
+func (a *asked) declared(write, shape, folder *starlark.Dict, differs starlark.Callable) {
 	if a == nil {
 		return
+	}
+	if folder != nil {
+		a.folder = append(a.folder, folder)
 	}
 	if differs != nil {
 		a.differs = append(a.differs, differs)
@@ -300,6 +304,9 @@ func (r *rebinder) matched() (rule servesRule, index int, ok bool, err error) {
 // bare are GGUF tensors whose names end in neither .weight nor .bias.
 var bare = []string{".ssm_a", ".ssm_d", ".ssm_dt"}
 
+// bareHF are tensors of folders whose names end so, though GGUF adds .weight.
+var bareHF = []string{".sinks"}
+
 // targetNames are the names of a found tensor in the other binding.
 func (r *rebinder) targetNames(a askedTensor) []string {
 	base, suffix := cutSuffix(a.name)
@@ -312,6 +319,8 @@ func (r *rebinder) targetNames(a askedTensor) []string {
 		names = full
 	}
 	switch {
+	case r.result.Binding == HF && a.experts == 0 && slices.ContainsFunc(bareHF, func(s string) bool { return strings.HasSuffix(base, s) }):
+		names = []string{base}
 	case r.result.Binding == HF && a.experts == 0:
 		names = []string{a.name}
 	case len(names) == 0:
@@ -345,7 +354,7 @@ func (r *rebinder) candidates(name string) []string {
 // mirror lists the tensors of the other binding with their likely shapes.
 func (r *rebinder) mirror() error {
 	r.to = &mirror{binding: r.result.Binding, arch: r.result.Architecture, views: map[string]tensor.View{}}
-	turned := turnedTensors(r.from.b.G)
+	turned, kernels := turnedTensors(r.from.b.G), kernelTensors(r.from.b.G)
 	var unnamed []string
 	for _, a := range r.from.asked.tensors {
 		shape := a.shape
@@ -365,6 +374,8 @@ func (r *rebinder) mirror() error {
 			if shape, err = r.ggufShape(names[0], shape); err != nil {
 				return err
 			}
+		} else {
+			shape = r.folderShape(a, shape, kernels)
 		}
 		for _, n := range names {
 			r.to.add(n, shape)

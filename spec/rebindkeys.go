@@ -63,7 +63,7 @@ func (r *rebinder) describe() error {
 	if r.result.Binding == HF {
 		r.result.Config = r.hfConfig()
 		r.to.config = r.result.Config
-		return nil
+		return r.inFolder(r.result.Config)
 	}
 	meta, err := r.metadata()
 	if err != nil {
@@ -171,6 +171,34 @@ func (r *rebinder) windows(inverse map[string][]string, meta map[string]any) {
 	if wanted && slices.Contains(pattern, true) {
 		meta[r.result.Architecture+"."+suffix] = pattern
 	}
+}
+
+// inFolder sets what gguf(folder=…) says, where the file carries no config.json.
+func (r *rebinder) inFolder(config map[string]any) error {
+	if r.from.config.owns() {
+		return nil
+	}
+	for _, d := range r.from.asked.folder {
+		for _, item := range d.Items() {
+			key, ok := starlark.AsString(item[0])
+			if !ok {
+				return fmt.Errorf("spec: gguf: folder is {key of config.json: value or function of c}, got %s", item[0].Type())
+			}
+			v := item[1]
+			if f, is := v.(starlark.Callable); is {
+				var err error
+				if v, err = starlark.Call(r.from.thread, f, starlark.Tuple{r.from.config.root()}, nil); err != nil {
+					return r.from.fail(err)
+				}
+			}
+			if v == starlark.None {
+				delete(config, key)
+			} else {
+				put(config, key, plain(v))
+			}
+		}
+	}
+	return nil
 }
 
 // declared adds what gguf(write=…) says.

@@ -2,6 +2,9 @@ package spec
 
 import (
 	"slices"
+	"strings"
+
+	"go.starlark.net/starlark"
 
 	"github.com/inferflow/inferflow/internal/graph"
 )
@@ -48,4 +51,37 @@ func (r *rebinder) lacking(t *tracer, name string, shape []int) string {
 		r.to.add(names[0], slices.Clone(shape))
 	}
 	return names[0]
+}
+
+// kernelTensors are those that convolutions read.
+func kernelTensors(g *graph.Graph) map[string]bool {
+	kernels := map[string]bool{}
+	for _, n := range g.Nodes {
+		if a, ok := n.Attr.(*graph.ConvAttr); ok && a.W != nil {
+			for _, name := range a.W.Tensors(nil) {
+				kernels[name] = true
+			}
+		}
+	}
+	return kernels
+}
+
+// folderShape is the shape of a folder's tensor: that of PyTorch's
+// convolutions, one dimension where gguf(shape=…) says that GGUF has more.
+func (r *rebinder) folderShape(a askedTensor, shape []int, kernels map[string]bool) []int {
+	names := a.w.Tensors(nil)
+	if len(names) != 1 {
+		return shape
+	}
+	if kernels[names[0]] && len(shape) == 2 {
+		return []int{shape[0], 1, shape[1]}
+	}
+	base, _ := cutSuffix(names[0])
+	base = base[strings.LastIndex(base, ".")+1:]
+	for _, d := range r.from.asked.shapes {
+		if _, found, err := d.Get(starlark.String(base)); err == nil && found && !kernels[names[0]] {
+			return []int{graph.Product(shape)}
+		}
+	}
+	return shape
 }

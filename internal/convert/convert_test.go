@@ -126,7 +126,7 @@ func sameTensors(t *testing.T, a, b string) {
 // TestToFolder writes GGUF files of llama.cpp's converter as folders.
 func TestToFolder(t *testing.T) {
 	dir := zoo(t)
-	for _, family := range []string{"llama", "qwen2", "qwen3_moe", "mixtral", "gemma", "bloom", "falcon", "starcoder2"} {
+	for _, family := range []string{"llama", "qwen2", "qwen3_moe", "mixtral", "gemma", "bloom", "falcon", "starcoder2", "gpt_oss", "granitemoe", "lfm2_moe", "llama4_text", "mamba2"} {
 		t.Run(family, func(t *testing.T) {
 			out := t.TempDir()
 			if err := Run(filepath.Join(dir, "gguf", family+".gguf"), out, Options{}); err != nil {
@@ -161,10 +161,10 @@ func TestKept(t *testing.T) {
 func TestRefused(t *testing.T) {
 	dir := zoo(t)
 	for what, c := range map[string]struct{ in, out, say string }{
-		"no GGUF binding": {"bart", "m.gguf", "declares no GGUF architecture"},
-		"itself":          {"gguf/llama.gguf", filepath.Join(dir, "gguf", "llama.gguf"), "its own target"},
-		"its own folder":  {"llama", filepath.Join(dir, "llama"), "its own target"},
-		"fused experts":   {"gguf/gpt_oss.gguf", "folder", "missing tensor"},
+		"no GGUF binding":  {"bart", "m.gguf", "declares no GGUF architecture"},
+		"itself":           {"gguf/llama.gguf", filepath.Join(dir, "gguf", "llama.gguf"), "its own target"},
+		"its own folder":   {"llama", filepath.Join(dir, "llama"), "its own target"},
+		"settings lacking": {"gguf/dbrx.gguf", "folder", "its parts"},
 	} {
 		t.Run(what, func(t *testing.T) {
 			out := c.out

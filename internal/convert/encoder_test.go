@@ -107,3 +107,16 @@ func TestModules(t *testing.T) {
 		t.Errorf("config.json: %v, %v", err, c[model.SentenceKey])
 	}
 }
+
+// TestOrders holds models whose value heads, latents and per-layer settings
+// llama.cpp's converter writes otherwise than the folder, against PyTorch.
+func TestOrders(t *testing.T) {
+	dir := zoo(t)
+	for _, family := range []string{"qwen3_next", "qwen3_5_moe_text", "deepseek_v3", "kimi_linear", "gemma4_text", "granitemoehybrid"} {
+		file := filepath.Join(t.TempDir(), "m.gguf")
+		if err := Run(filepath.Join(dir, family), file, Options{Notice: func(s string) { t.Error(family, s) }}); err != nil {
+			t.Fatal(family, err)
+		}
+		answers(t, file, filepath.Join(dir, family, "golden.json"))
+	}
+}

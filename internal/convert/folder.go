@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"os"
 	"path/filepath"
+	"strconv"
 	"strings"
 
 	"github.com/inferflow/inferflow/format/safetensors"
@@ -122,10 +124,34 @@ func (c *job) folder() (texts map[string][]byte, tensors []spec.ReboundTensor, e
 		return nil, nil, err
 	}
 	r.Config["dtype"] = c.dtype()
-	if texts["config.json"], err = json.MarshalIndent(r.Config, "", "  "); err != nil {
+	if texts["config.json"], err = json.MarshalIndent(decimals(r.Config), "", "  "); err != nil {
 		return nil, nil, fmt.Errorf("convert: config.json: %w", err)
 	}
 	return texts, r.Tensors, c.folderTokenizer(texts)
+}
+
+// decimals writes whole numbers that are floats with a point, for readers that
+// tell the two apart.
+func decimals(v any) any {
+	switch v := v.(type) {
+	case float64:
+		if v == math.Trunc(v) && math.Abs(v) < 1e15 {
+			return json.Number(strconv.FormatFloat(v, 'f', 1, 64))
+		}
+	case map[string]any:
+		out := make(map[string]any, len(v))
+		for k, x := range v {
+			out[k] = decimals(x)
+		}
+		return out
+	case []any:
+		out := make([]any, len(v))
+		for i, x := range v {
+			out[i] = decimals(x)
+		}
+		return out
+	}
+	return v
 }
 
 // dtype is the name of the type that the written matrices have.
