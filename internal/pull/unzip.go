@@ -52,7 +52,7 @@ func (p *puller) unzipped(ctx context.Context, path string) (string, error) {
 		}
 	}
 	m.end()
-	if err := os.RemoveAll(dir); err == nil {
+	if err = os.RemoveAll(dir); err == nil {
 		err = os.Rename(tmp, dir)
 	}
 	if err != nil {
