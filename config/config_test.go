@@ -2,6 +2,7 @@ package config
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
@@ -127,6 +128,21 @@ func TestMacroBomb(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, _, err := f.Text(f.Section("main"), "a29", nil); !errors.Is(err, ErrValue) {
+		t.Errorf("%v", err)
+	}
+}
+
+// TestEmptyMacroBomb: values that stay empty are bounded by their number.
+func TestEmptyMacroBomb(t *testing.T) {
+	text := "[main]\na0 =\n"
+	for i := 1; i < 6; i++ {
+		text += fmt.Sprintf("a%d = %s\n", i, strings.Repeat(fmt.Sprintf("${a%d}", i-1), 100))
+	}
+	f, err := ParseINI("a.ini", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, _, err := f.Text(f.Section("main"), "a5", nil); !errors.Is(err, ErrValue) {
 		t.Errorf("%v", err)
 	}
 }

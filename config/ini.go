@@ -22,9 +22,10 @@ var (
 
 // Limits of a file; hand-written ones are far below.
 const (
-	maxFile  = 16 << 20
-	maxValue = 1 << 20 // bytes of a value after its macros are filled in
-	maxDepth = 32      // macros inside macros
+	maxFile   = 16 << 20
+	maxValue  = 1 << 20 // bytes of a value after its macros are filled in
+	maxDepth  = 32      // macros inside macros
+	maxMacros = 10000   // macros that are filled in for one value, those inside others too
 )
 
 // INI is a parsed file: sections of keys, in the order of the file.
@@ -163,14 +164,23 @@ func (f *INI) Text(s *Section, key string, extra map[string]string) (v string, o
 	if !ok {
 		return "", false, nil
 	}
-	v, err = f.expand(e.Value, s, extra, map[string]bool{s.Name + "/" + key: true})
+	x := &expansion{f: f, extra: extra, open: map[string]bool{s.Name + "/" + key: true}}
+	v, err = x.expand(e.Value, s)
 	if err != nil {
 		err = fmt.Errorf("config: %s:%d: %s: %w", f.Path, e.Line, key, err)
 	}
 	return v, true, err
 }
 
-func (f *INI) expand(v string, s *Section, extra map[string]string, open map[string]bool) (string, error) {
+// expansion fills in the macros of one value.
+type expansion struct {
+	f     *INI
+	extra map[string]string
+	open  map[string]bool // keys whose values are being filled in
+	count int
+}
+
+func (x *expansion) expand(v string, s *Section) (string, error) {
 	var b strings.Builder
 	for {
 		i := strings.IndexByte(v, '$')
@@ -188,7 +198,10 @@ func (f *INI) expand(v string, s *Section, extra map[string]string, open map[str
 		if n < 0 {
 			return "", fmt.Errorf("%w: the macro %q is not closed", ErrValue, clip(v[i:]))
 		}
-		filled, err := f.macro(v[i+2:i+n], s, extra, open)
+		if x.count++; x.count > maxMacros {
+			return "", fmt.Errorf("%w: it takes more than %d macros", ErrValue, maxMacros)
+		}
+		filled, err := x.macro(v[i+2:i+n], s)
 		if err != nil {
 			return "", err
 		}
@@ -201,8 +214,9 @@ func (f *INI) expand(v string, s *Section, extra map[string]string, open map[str
 	}
 }
 
-func (f *INI) macro(name string, s *Section, extra map[string]string, open map[string]bool) (string, error) {
-	if v, ok := extra[name]; ok {
+func (x *expansion) macro(name string, s *Section) (string, error) {
+	f := x.f
+	if v, ok := x.extra[name]; ok {
 		return v, nil
 	}
 	if v, ok := f.given(name); ok {
@@ -226,12 +240,12 @@ func (f *INI) macro(name string, s *Section, extra map[string]string, open map[s
 		return "", fmt.Errorf("%w: the macro ${%s} is defined nowhere", ErrValue, clip(name))
 	}
 	id := where.Name + "/" + key
-	if open[id] || len(open) > maxDepth {
+	if x.open[id] || len(x.open) > maxDepth {
 		return "", fmt.Errorf("%w: the macro ${%s} leads back to itself", ErrValue, clip(name))
 	}
-	open[id] = true
-	defer delete(open, id)
-	return f.expand(e.Value, where, extra, open)
+	x.open[id] = true
+	defer delete(x.open, id)
+	return x.expand(e.Value, where)
 }
 
 // given are the macros that the program itself defines.

@@ -226,6 +226,9 @@ func checkDevices(v string) error {
 	if v == "" {
 		return nil
 	}
+	if len(v) > 1<<12 {
+		return fmt.Errorf("%w: %q is too long", ErrValue, clip(v))
+	}
 	size := 0
 	for _, group := range strings.FieldsFunc(v, func(r rune) bool { return r == ';' || r == ',' }) {
 		members := strings.FieldsFunc(group, func(r rune) bool { return r == '&' || r == '|' })
