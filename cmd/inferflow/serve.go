@@ -32,7 +32,7 @@ func serveCommand() *cobra.Command {
 		Short: "Serve a model over OpenAI's API",
 		Long: `Serves a model at http://HOST:PORT/v1: chat/completions, completions, models; a
 model that reads texts (an encoder, a folder of sentence-transformers, a
-classifier) serves embeddings and rerank instead.
+classifier) serves embeddings, rerank or classify instead (docs/embeddings.md).
 /health tells whether requests are taken, /metrics has gauges. Without MODEL the
 demo model is served. An .ini file of the C++ Inferflow is served as it says:
 port, model, its model_spec.json, prompt template, decoding strategy; flags win.`,
@@ -89,7 +89,7 @@ port, model, its model_spec.json, prompt template, decoding strategy; flags win.
 	f.add(c.Flags())
 	c.Flags().StringVar(&host, "host", "127.0.0.1", "address to listen on; 0.0.0.0 for all")
 	c.Flags().IntVar(&port, "port", 8080, "port to listen on")
-	c.Flags().StringVar(&task, "task", "", "what is served: generate, embed or rerank (default: what the model's files are made for)")
+	c.Flags().StringVar(&task, "task", "", "what is served: generate, embed, rerank or classify (default: what the model's files are made for)")
 	c.Flags().StringVar(&name, "name", "", "name of the model in the API (default: as it was given, or the file's)")
 	c.Flags().StringSliceVar(&aliases, "alias", nil, "further names for the model")
 	c.Flags().StringVar(&origins, "origins", "", `web pages that may call, such as https://example.org or "*" (default: those of this machine)`)

@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 
 	"github.com/inferflow/inferflow/internal/complete"
 	"github.com/inferflow/inferflow/internal/embed"
@@ -20,13 +19,13 @@ func servedOutput(ctx context.Context, ref string, o model.Options, task string)
 		return embed.OutputLogits, nil
 	case "embed":
 		return spec.OutputEmbedding, nil
-	case "rerank":
+	case "classify":
 		return embed.OutputScores, nil
-	case "":
+	case "rerank", "":
 	default:
-		return "", usagef("--task %q: want generate, embed or rerank", task)
+		return "", usagef("--task %q: want generate, embed, rerank or classify", task)
 	}
-	if ref == demoName || filepath.Ext(ref) == ".ini" {
+	if task == "" && (ref == demoName || isINI(ref)) {
 		return embed.OutputLogits, nil
 	}
 	o.Notice = nil // told when it is opened for good
@@ -35,7 +34,24 @@ func servedOutput(ctx context.Context, ref string, o model.Options, task string)
 		return "", err
 	}
 	defer m.Close()
-	return m.Purpose(), nil
+	output := m.Purpose()
+	if task == "rerank" && output != embed.OutputScores {
+		return spec.OutputEmbedding, nil // by the cosine of vectors
+	}
+	return output, nil
+}
+
+// givenTexts says what texts become, and where.
+func givenTexts(e *embed.Service, task string) (string, error) {
+	switch {
+	case e.Output == spec.OutputEmbedding:
+		return fmt.Sprintf("vectors of %d numbers (/v1/embeddings, /v1/rerank)", e.Width()), nil
+	case e.Width() == 1:
+		return "a relevance to a query (/v1/rerank)", nil
+	case task == "rerank":
+		return "", usagef("%s sorts texts into %d classes; a reranker has one score: use --task classify or --task embed", e.Model.Name, e.Width())
+	}
+	return fmt.Sprintf("%d classes (/v1/classify)", e.Width()), nil
 }
 
 // handlerOf opens the model and makes the handler that serves it; end gives
@@ -67,7 +83,12 @@ func handlerOf(ctx context.Context, ref, name, task string, o model.Options, ope
 		e.Close()
 		return nil, nil, complete.ErrNoTokenizer
 	}
+	become, err := givenTexts(e, task)
+	if err != nil {
+		e.Close()
+		return nil, nil, err
+	}
 	named(e.Model.Name)
-	notice(fmt.Sprintf("texts of at most %d tokens become %s", e.MaxTokens(), output))
+	notice(fmt.Sprintf("texts of at most %d tokens become %s", e.MaxTokens(), become))
 	return server.NewTexts(e, *so), e.Close, nil
 }

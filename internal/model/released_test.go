@@ -39,7 +39,7 @@ type released struct {
 // full asks for all positions and prompts; otherwise a few, for a quick run.
 func full() bool { return os.Getenv("INFERFLOW_FULL") != "" }
 
-// cached finds a released model's file in the cache, which `inferflow pull`
+// cached finds a released model's file in the cache, which any command with its name
 // fills, and makes sure that it is the one that the answers were made for.
 func cached(t *testing.T, r released) string {
 	t.Helper()
@@ -63,7 +63,7 @@ func cached(t *testing.T, r released) string {
 			return path
 		}
 	}
-	t.Skipf("%s is not in the cache %s; `inferflow pull %s` fetches it", r.Name, dir, r.Name)
+	t.Skipf("%s is not in the cache %s; `inferflow explain %s` fetches it", r.Name, dir, r.Name)
 	return ""
 }
 

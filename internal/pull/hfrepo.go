@@ -101,7 +101,7 @@ func (p *puller) fromRepo(ctx context.Context, ref string, h hfRef) (string, err
 		return dir, nil
 	}
 	if p.Offline {
-		return "", fmt.Errorf("pull: %s: %w: go online once and run `inferflow pull %s`, or name a local folder", ref, ErrOffline, ref)
+		return "", fmt.Errorf("pull: %s: %w: go online once and run the same command again, or name a local folder", ref, ErrOffline)
 	}
 	commit, files, err := p.listRepo(ctx, h)
 	if err != nil {

@@ -104,7 +104,7 @@ func Remove(ctx context.Context, ref string, o Options) error {
 			return err
 		}
 	} else if !ok {
-		return fmt.Errorf("pull: %w: %q is not a model of the cache; `inferflow pull --list` shows them", ErrNotFound, ref)
+		return fmt.Errorf("pull: %w: %q is not a model of the cache", ErrNotFound, ref)
 	}
 	if t.repo != nil {
 		return p.removeRepo(ref, *t.repo)

@@ -181,7 +181,10 @@ func (p *puller) understand(ref string) (t target, path string, err error) {
 		if _, herr := parseHF("hf:" + ref); herr == nil && filepath.IsLocal(ref) {
 			hint = fmt.Sprintf("; if it is on Hugging Face, write hf:%s", ref)
 		}
-		return target{}, "", fmt.Errorf("pull: %w: %w%s", ErrNotFound, err, hint)
+		if errors.Is(err, os.ErrNotExist) {
+			return target{}, "", fmt.Errorf("%s: %w: there is no such file or folder%s", ref, ErrNotFound, hint)
+		}
+		return target{}, "", fmt.Errorf("%w%s", err, hint)
 	}
 	return target{}, "", unknown(ref)
 }
@@ -206,7 +209,7 @@ func (p *puller) obtain(ctx context.Context, ref string, t target) (string, erro
 		}
 	}
 	if p.Offline {
-		return "", fmt.Errorf("pull: %s: %w: go online once and run `inferflow pull %s`, or name a local file", t.label, ErrOffline, ref)
+		return "", fmt.Errorf("pull: %s: %w: go online once and run the same command again, or name a local file", t.label, ErrOffline)
 	}
 	if err := p.fetch(ctx, ref, t, dest); err != nil {
 		os.Remove(p.wheelDir(t)) // if it is empty

@@ -250,7 +250,7 @@ func TestEverySourceFails(t *testing.T) {
 		}
 	}
 	l.o.Offline = true
-	if _, err := l.resolve("tiny"); !errors.Is(err, ErrOffline) || !strings.Contains(err.Error(), "inferflow pull tiny") {
+	if _, err := l.resolve("tiny"); !errors.Is(err, ErrOffline) || !strings.Contains(err.Error(), "run the same command again") {
 		t.Errorf("offline: %v", err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 )
 
 // NewTexts makes the handler for a model that makes vectors or scores of texts
-// and writes none: /v1/embeddings, /v1/rerank and what every server has.
+// and writes none: /v1/embeddings, /v1/rerank, /v1/classify and what every server has.
 func NewTexts(e *embed.Service, o Options) *Server {
 	v := &Server{e: e, tok: e.Tok, created: e.Created, tokens: e.MaxTokens()}
 	v.start(o, e.Model.Name)
@@ -27,26 +27,53 @@ func (v *Server) writes(h func(http.ResponseWriter, *http.Request) error) func(h
 		if v.s != nil {
 			return h(w, r)
 		}
-		use := "/v1/embeddings and /v1/rerank"
-		if v.e.Output != spec.OutputEmbedding {
-			use = "/v1/rerank"
-		}
-		return &apiError{Status: http.StatusBadRequest, Code: "unsupported_model", Param: "model",
-			Message: fmt.Sprintf("%s writes no texts, it reads them; use %s", v.o.Name, use)}
+		return v.unsupported("%s writes no texts, it reads them; use %s", v.o.Name, v.doors())
 	}
+}
+
+func (v *Server) unsupported(format string, a ...any) error {
+	return &apiError{Status: http.StatusBadRequest, Code: "unsupported_model", Param: "model", Message: fmt.Sprintf(format, a...)}
+}
+
+// doors are the addresses that answer for the model.
+func (v *Server) doors() string {
+	switch {
+	case v.e == nil:
+		return "/v1/chat/completions and /v1/completions"
+	case v.e.Output == spec.OutputEmbedding:
+		return "/v1/embeddings and /v1/rerank"
+	case v.e.Width() == 1:
+		return "/v1/rerank and /v1/classify"
+	}
+	return "/v1/classify"
 }
 
 // texts is the service of texts, or why there is none.
 func (v *Server) texts(output string) (*embed.Service, error) {
+	what, task := "vectors", "embed"
+	if output == embed.OutputScores {
+		what, task = "classes", "classify"
+	}
 	switch {
+	case v.e == nil && task == "classify":
+		return nil, v.unsupported("%s is served for writing texts and gives no classes; use %s", v.o.Name, v.doors())
 	case v.e == nil:
-		return nil, &apiError{Status: http.StatusBadRequest, Code: "unsupported_model", Param: "model",
-			Message: v.o.Name + " is served for writing texts; start inferflow serve with --task embed for its embeddings"}
+		return nil, v.unsupported("%s is served for writing texts; start inferflow serve with --task embed for its embeddings", v.o.Name)
 	case output != "" && v.e.Output != output:
-		return nil, &apiError{Status: http.StatusBadRequest, Code: "unsupported_model", Param: "model",
-			Message: fmt.Sprintf("%s makes no vectors but %s; use /v1/rerank", v.o.Name, v.e.Output)}
+		return nil, v.unsupported("%s is served for %s and gives no %s; use %s, or start inferflow serve with --task %s", v.o.Name, v.served(), what, v.doors(), task)
 	}
 	return v.e, nil
+}
+
+// served is what a service of texts gives.
+func (v *Server) served() string {
+	switch {
+	case v.e.Output == spec.OutputEmbedding:
+		return "vectors"
+	case v.e.Width() == 1:
+		return "the relevance of texts"
+	}
+	return "classes"
 }
 
 // embeddingsRequest is the body of POST /v1/embeddings. Input is a string, a
@@ -205,6 +232,9 @@ func (v *Server) rerank(w http.ResponseWriter, r *http.Request) error {
 	e, err := v.texts("")
 	if err != nil {
 		return err
+	}
+	if e.Output == embed.OutputScores && e.Width() != 1 {
+		return v.unsupported("%s sorts texts into %d classes; a reranker has one score: use %s, or start inferflow serve with --task embed", v.o.Name, e.Width(), v.doors())
 	}
 	if q.Model != "" { // older clients of /rerank name none
 		if err := v.known(q.Model); err != nil {

@@ -92,6 +92,7 @@ func (v *Server) routes() {
 		{"POST /v1/embeddings", v.embeddings},
 		{"POST /v1/rerank", v.rerank},
 		{"POST /rerank", v.rerank},
+		{"POST /v1/classify", v.classify},
 		{"GET /v1/models", v.models},
 		{"GET /v1/models/{id...}", v.model},
 		{"GET /health", v.health},
@@ -113,7 +114,7 @@ func (v *Server) routes() {
 				return &apiError{Status: http.StatusMethodNotAllowed, Message: r.Method + " is not answered at " + r.URL.Path + "; use " + m}
 			}
 		}
-		return &apiError{Status: http.StatusNotFound, Message: "nothing is served at " + r.URL.Path + "; see /v1/models, /v1/chat/completions, /v1/completions, /v1/embeddings, /v1/rerank"}
+		return &apiError{Status: http.StatusNotFound, Message: "nothing is served at " + r.URL.Path + "; see /v1/models, /v1/chat/completions, /v1/completions, /v1/embeddings, /v1/rerank, /v1/classify"}
 	}))
 }
 

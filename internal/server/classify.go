@@ -1,0 +1,97 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+	"sort"
+
+	"github.com/inferflow/inferflow/internal/embed"
+)
+
+// classifyRequest is the body of POST /v1/classify. Input is as that of
+// embeddings; Pair is a second text that is read behind each.
+type classifyRequest struct {
+	Model    string          `json:"model"`
+	Input    json.RawMessage `json:"input"`
+	Pair     *string         `json:"pair"`
+	Top      *int            `json:"top_n"`
+	Truncate bool            `json:"truncate"`
+}
+
+type classScore struct {
+	Label string  `json:"label"`
+	Score float64 `json:"score"`
+}
+
+type classData struct {
+	Object  string       `json:"object"`
+	Index   int          `json:"index"`
+	Label   string       `json:"label"` // the likeliest
+	Classes []classScore `json:"classes"`
+}
+
+// classify answers with the classes of each text, the likeliest first.
+func (v *Server) classify(w http.ResponseWriter, r *http.Request) error {
+	var q classifyRequest
+	if err := v.readJSON(w, r, &q); err != nil {
+		return err
+	}
+	e, err := v.texts(embed.OutputScores)
+	if err != nil {
+		return err
+	}
+	if err := v.known(q.Model); err != nil {
+		return err
+	}
+	if q.Top != nil && *q.Top < 1 {
+		return badRequest("top_n", "top_n: %d is less than 1", *q.Top)
+	}
+	texts, err := v.classified(e, &q)
+	if err != nil {
+		return textError(err, "input")
+	}
+	all, err := e.Classes(r.Context(), texts)
+	if err != nil {
+		return textError(err, "input")
+	}
+	data, used := make([]classData, len(all)), inputUsage{}
+	for i, classes := range all {
+		data[i] = ordered(i, classes, q.Top)
+		used.Prompt += len(texts[i].IDs)
+	}
+	used.Total = used.Prompt
+	writeJSON(w, http.StatusOK, map[string]any{"id": v.newID("classify-"), "object": "list", "model": q.Model, "data": data, "usage": used})
+	return nil
+}
+
+// classified are the tokens of a request's texts, or pairs of texts.
+func (v *Server) classified(e *embed.Service, q *classifyRequest) ([]embed.Text, error) {
+	o := embed.Options{Truncate: q.Truncate, NoPrompt: true}
+	if q.Pair == nil {
+		return v.inputs(e, q.Input, o)
+	}
+	var one string
+	var many []string
+	if json.Unmarshal(q.Input, &one) == nil && string(q.Input) != "null" {
+		many = []string{one}
+	} else if json.Unmarshal(q.Input, &many) != nil || len(many) == 0 || len(many) > maxInputs {
+		return nil, badRequest("input", "input: with a pair, a string or a list of 1 to %d strings is expected", maxInputs)
+	}
+	pairs := make([][2]string, len(many))
+	for i, t := range many {
+		pairs[i] = [2]string{t, *q.Pair}
+	}
+	return e.EncodePairs(pairs, o)
+}
+
+func ordered(i int, classes []embed.Class, top *int) classData {
+	sort.SliceStable(classes, func(a, b int) bool { return classes[a].Score > classes[b].Score })
+	d := classData{Object: "classification", Index: i, Label: classes[0].Label}
+	if top != nil {
+		classes = classes[:min(*top, len(classes))]
+	}
+	for _, c := range classes {
+		d.Classes = append(d.Classes, classScore{c.Label, c.Score})
+	}
+	return d
+}
