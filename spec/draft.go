@@ -28,6 +28,11 @@ func Draft(files Files) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	if what, kind := d.otherKind(); what != "" {
+		near := nearest(files, kind, 3)
+		return "", fmt.Errorf("spec: %w: this is %s, and drafts are made of decoders only. Start from a shipped one whose tensors are called alike (%s), as inferflow spec show %s > my.star: docs/spec.md, \"Encoders and encoder-decoders\"",
+			ErrDraft, what, strings.Join(near, ", "), strings.Join(near[:min(1, len(near))], ""))
+	}
 	d.roles()
 	if d.sizes(); d.hidden == 0 || d.embedding == "" {
 		return "", fmt.Errorf("spec: %w: no embedding [vocabulary, width] was found among the tensors outside the layers (%s)", ErrDraft, strings.Join(d.outsideNames(), ", "))

@@ -39,6 +39,39 @@ func TestDraftAgrees(t *testing.T) {
 	}
 }
 
+// TestDraftRuns drafts for every folder of the shapes: a draft is a program that
+// runs, whatever it does not read, or it is refused with a specification to start from.
+func TestDraftRuns(t *testing.T) {
+	paths, err := filepath.Glob(filepath.Join("testdata", "shapes", "*.json"))
+	if err != nil || len(paths) == 0 {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		name := strings.TrimSuffix(filepath.Base(path), ".json")
+		if !strings.HasSuffix(name, ".hf") {
+			continue
+		}
+		t.Run(name, func(t *testing.T) {
+			f := loadShapes(t, name)
+			text, err := Draft(f)
+			if err != nil {
+				if !errors.Is(err, ErrDraft) || strings.Contains(err.Error(), "drafts are made") && !strings.Contains(err.Error(), "spec show ") {
+					t.Errorf("got %v", err)
+				}
+				return
+			}
+			_, err = trace("draft.star", text, f, Options{})
+			var fit *FitError
+			if err != nil && !errors.As(err, &fit) || strings.Contains(text, `L + ""`) {
+				t.Fatalf("%v\n%s", err, text)
+			}
+			if fit != nil && slices.ContainsFunc(fit.Problems, func(p Problem) bool { return p.Kind == ProblemStop }) {
+				t.Errorf("%v\n%s", err, text)
+			}
+		})
+	}
+}
+
 // TestDraftTells marks what it does not know.
 func TestDraftTells(t *testing.T) {
 	f := loadShapes(t, "llama.hf")

@@ -8,11 +8,8 @@ import (
 // attentionText writes the attention of a layer.
 func (w *draftWriter) attentionText() {
 	r := w.r
-	if r.qkv == "" && (r.q == "" || r.k == "" || r.v == "") || w.headDim == 0 {
+	if !w.attends() {
 		w.line("        # no attention was recognised in the layers: queries, keys or values are not among the names that are known")
-		for _, p := range []string{r.q, r.k, r.v, r.o} {
-			delete(w.used, p)
-		}
 		return
 	}
 	in := "x"
@@ -37,7 +34,7 @@ func (w *draftWriter) attentionText() {
 func (w *draftWriter) projections(in string) {
 	r := w.r
 	if r.qkv == "" {
-		if base := strings.TrimSuffix(r.q, "q_proj"); base != r.q && r.k == base+"k_proj" && r.v == base+"v_proj" && w.r.qNorm == "" && !w.transposed {
+		if base := strings.TrimSuffix(r.q, "q_proj"); base != r.q && base != "" && r.k == base+"k_proj" && r.v == base+"v_proj" && w.r.qNorm == "" && !w.transposed {
 			w.loads = append(w.loads, "qkv")
 			w.linef("        q, k, v = qkv(%s, L + %q, d)", in, strings.TrimSuffix(base, "."))
 			return
@@ -131,15 +128,19 @@ func (w *draftWriter) feedForwardText() {
 		w.line("        # no feed-forward was recognised in the layers")
 		return
 	}
+	if r.down == "" && r.router == "" {
+		w.line("        # experts, but no router [experts, width] was recognised in the layers: they are not written")
+		return
+	}
 	in := "x"
 	switch {
-	case w.parallel():
+	case w.parallel() && w.attends():
 		w.rewriteParallel()
 		return
 	case r.beforeFFN != "":
 		in = "h"
 		w.linef("        h = %s", w.norm("x", r.beforeFFN, true))
-	case r.before != "" && r.after == "":
+	case r.before != "" && r.after == "" && w.attends():
 		w.rewriteParallel() // one norm for both
 		return
 	}
@@ -149,7 +150,7 @@ func (w *draftWriter) feedForwardText() {
 // branch writes the feed-forward of an input.
 func (w *draftWriter) branch(in, after string) {
 	r := w.r
-	if r.xDown == "" {
+	if r.xDown == "" || r.router == "" {
 		w.add(w.dense(in), after)
 		return
 	}
@@ -202,7 +203,11 @@ func (w *draftWriter) dense(in string) string {
 }
 
 func (w *draftWriter) router(in string) {
-	k := w.get("2  # guess", "num_experts_per_tok", "moe_top_k", "num_experts_per_token", "top_k", "moe_topk", "experts_per_token")
+	k := w.get("", "num_experts_per_tok", "moe_top_k", "num_experts_per_token", "top_k", "moe_topk", "experts_per_token")
+	if k == "" {
+		w.guess("        ", "the configuration does not say how many experts a token has; look at the default in the configuration class")
+		k = "2"
+	}
 	renorm := ""
 	if w.flag("norm_topk_prob") {
 		renorm = ", renorm = True"

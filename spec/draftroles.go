@@ -141,7 +141,11 @@ func (d *draft) attention() {
 	s := d.inside[first].shape
 	d.transposed = first == r.qkv && len(s) == 2 && s[0] == d.hidden && s[1] > s[0]
 	dir := first[:strings.LastIndex(first, ".")+1]
-	r.o = d.find(regexp.QuoteMeta(dir)+`(o_proj|out_proj|wo|c_proj|dense|out_lin|proj|to_out|linear_out|o|out)`, rank(2))
+	for _, word := range strings.Split("o_proj|out_proj|wo|c_proj|dense|out_lin|proj|to_out|linear_out|o|out", "|") { // the likeliest first
+		if r.o = d.find(`^`+regexp.QuoteMeta(dir+word), rank(2)); r.o != "" {
+			break
+		}
+	}
 	if r.o == "" {
 		r.o = d.find(`(.*att[a-z]*\.)(.*\.)?(o_proj|out_proj|wo|c_proj|dense|proj|output\.dense)`, rank(2))
 	}
@@ -151,8 +155,8 @@ func (d *draft) attention() {
 func (d *draft) norms() {
 	r := &d.r
 	width := func(s []int) bool { return len(s) == 1 && s[0] == d.hidden }
-	r.before = d.find(`(.*\.)?(input_layernorm|attn_norm|attention_norm|ln_1|ln1|norm1|norm_1|pre_attention_layernorm|pre_attn_norm|self_attn_layer_norm|attention_layernorm|input_norm|ln_attn|operator_norm)`, width)
-	r.beforeFFN = d.find(`(.*\.)?(pre_feedforward_layernorm|pre_mlp_layernorm|pre_ffn_norm|ffn_norm|mlp_norm|ln_2|ln2|norm2|norm_2|final_layer_norm|ln_mlp|pre_ff_layernorm)`, width)
+	r.before = d.find(`(.*\.)?(input_layernorm|temporal_pre_norm|mixer_norm|attn_norm|attention_norm|ln_1|ln1|norm1|norm_1|pre_attention_layernorm|pre_attn_norm|self_attn_layer_norm|attention_layernorm|input_norm|ln_attn|operator_norm)`, width)
+	r.beforeFFN = d.find(`(.*\.)?(pre_feedforward_layernorm|channel_pre_norm|pre_mlp_layernorm|pre_ffn_norm|ffn_norm|mlp_norm|ln_2|ln2|norm2|norm_2|final_layer_norm|ln_mlp|pre_ff_layernorm)`, width)
 	if r.beforeFFN == "" && r.before != "" {
 		r.beforeFFN = d.find(`post_attention_layernorm|post_attention_norm`, width)
 	}
@@ -226,6 +230,9 @@ func (d *draft) sizes() {
 		d.kvHeads = k / d.headDim
 	} else if q := rows(r.qkv); q > 0 && d.headDim > 0 {
 		d.kvHeads = (q/d.headDim - d.heads) / 2
+		if d.kvHeads < 1 || (d.heads+2*d.kvHeads)*d.headDim != q {
+			r.qkv = "" // it holds something else
+		}
 	}
 }
 

@@ -14,11 +14,20 @@ type draftWriter struct {
 	b     strings.Builder
 	loads []string
 	keys  map[string]bool // configuration keys that the text reads
+	noted map[string]bool // guesses that the text tells
+}
+
+// guess writes a comment that marks what the next line supposes, once.
+func (w *draftWriter) guess(indent, what string) {
+	if !w.noted[what] {
+		w.noted[what] = true
+		w.line(indent + "# guess: " + what)
+	}
 }
 
 // text is the draft as a specification.
 func (d *draft) text() string {
-	w := &draftWriter{draft: d, keys: map[string]bool{}}
+	w := &draftWriter{draft: d, keys: map[string]bool{}, noted: map[string]bool{}}
 	w.model()
 	body := w.b.String()
 	w.b.Reset()
@@ -32,7 +41,8 @@ func (d *draft) text() string {
 	w.line("serves(" + w.serves() + ")")
 	w.line("")
 	w.b.WriteString(body)
-	w.remarks()
+	w.unwritten(body)
+	w.remarks(body)
 	return w.b.String()
 }
 
@@ -70,15 +80,16 @@ func (w *draftWriter) model() {
 	w.start()
 	w.linef("    for i in layers(%s):", w.get(fmt.Sprint(w.layers), "num_hidden_layers", "n_layer", "n_layers", "num_layers"))
 	w.linef("        L = %q %% i", w.prefix+"%d.")
-	w.attentionText()
+	w.conditional(w.attentionText)
 	w.feedForwardText()
 	w.end()
 }
 
 // sizesText writes what the layers share: sizes, activation, rotary table.
 func (w *draftWriter) sizesText() {
-	if w.heads > 0 {
-		hidden := w.get(fmt.Sprint(w.hidden), "hidden_size", "n_embd", "d_model", "dim")
+	attends := w.attends()
+	if w.heads > 0 && attends {
+		hidden := w.get(fmt.Sprint(w.hidden), "hidden_size", "n_embd", "d_model", "dim", "emb_dim")
 		heads := w.get(fmt.Sprint(w.heads), "num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads")
 		d := w.get("", "head_dim", "head_size", "attention_head_dim", "kv_channels", "d_head")
 		if d == "" && w.headDim*w.heads == w.hidden {
@@ -89,7 +100,8 @@ func (w *draftWriter) sizesText() {
 		w.linef("    d = %s", d)
 	}
 	w.linef("    eps = %s", w.eps())
-	if w.position() == "rope" {
+	if w.position() == "rope" && attends {
+		w.ropeGuesses()
 		w.linef("    table = %s", w.ropeText())
 	}
 }
@@ -133,6 +145,17 @@ func (w *draftWriter) position() string {
 		return "other"
 	}
 	return "rope"
+}
+
+// ropeGuesses marks what the rotation supposes.
+func (w *draftWriter) ropeGuesses() {
+	if w.configKey("rope_theta", "rope_parameters", "rope_scaling", "rotary_pct", "rotary_dim", "partial_rotary_factor", "rotary_emb_base", "rope_base", "rotary_emb_fraction") == "" {
+		w.guess("    ", "positions are rotations; the configuration says nothing of them")
+	}
+	p, _ := w.config["rope_parameters"].(map[string]any)
+	if w.configKey("rope_theta", "rotary_emb_base", "rope_base") == "" && p["rope_theta"] == nil {
+		w.guess("    ", "the configuration names no theta, and rope_table takes 10000: look at the default in the configuration class (theta = …)")
+	}
 }
 
 func (w *draftWriter) ropeText() string {
@@ -194,9 +217,16 @@ func (w *draftWriter) linear(x, name string) string {
 func (w *draftWriter) activation(def string) string {
 	key := w.configKey("hidden_act", "hidden_activation", "activation_function", "activation", "act_fn", "mlp_hidden_act", "act")
 	if key == "" {
+		w.guess("        ", fmt.Sprintf("the configuration names no activation; %s is the usual one: look at the default in the configuration class", def))
 		return fmt.Sprintf("%q", def)
 	}
 	w.keys[key] = true
+	if name, isName := w.config[key].(string); isName {
+		if _, err := activationOf(name); err != nil {
+			w.guess("        ", fmt.Sprintf("%s stands for %s = %q, which is no function of activation(…): write it out", def, key, name))
+			return fmt.Sprintf("%q", def)
+		}
+	}
 	return "c." + key
 }
 
@@ -213,20 +243,32 @@ func (w *draftWriter) add(branch, norm string) {
 }
 
 // remarks lists what was guessed and what is left.
-func (w *draftWriter) remarks() {
+func (w *draftWriter) remarks(body string) {
 	w.line("")
 	w.line("# What to look at:")
-	w.line("# - guess: rope pairs component j with j + d/2 (\"half\"), as rotate_half does; the other way is layout = \"interleaved\"")
-	w.line("# - guess: norms multiply by w; where the reference multiplies by 1 + w it is offset = 1")
+	if strings.Contains(body, "rope(") {
+		w.line("# - guess: rope pairs component j with j + d/2 (\"half\"), as rotate_half does; the other way is layout = \"interleaved\"")
+	}
+	if strings.Contains(body, "_norm(") {
+		w.line("# - guess: norms multiply by w; where the reference multiplies by 1 + w it is offset = 1")
+	}
+	if w.r.before == "" && w.r.after == "" || w.finalNorm == "" {
+		w.line("# - no norm was found before or after the attention, or none before the head: some have no weights, rms_norm(x, eps = eps)")
+	}
 	for _, g := range w.r.lookalikes {
-		w.line("# - guess: " + g)
+		if name, _, _ := strings.Cut(g, " "); w.used[name] {
+			w.line("# - guess: " + g)
+		}
+	}
+	if near := nearest(w.files, "", 3); len(near) > 0 {
+		w.line("# - shipped specifications whose tensors are called most alike: " + strings.Join(near, ", ") + " (inferflow spec show NAME)")
 	}
 	for _, name := range slices.Sorted(maps.Keys(w.inside)) {
 		if e := w.inside[name]; w.used[name] && !strings.Contains(name, "{e}") && e.layers < w.layers {
 			w.linef("# - only %d of %d layers have %s: the others need a branch", e.layers, w.layers, name)
 		}
 	}
-	for _, name := range w.leftOver() {
+	for _, name := range collapsed(w.leftOver()) {
 		w.line("# - a tensor that the draft does not read: " + name)
 	}
 	for _, key := range slices.Sorted(maps.Keys(w.config)) {
