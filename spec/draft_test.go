@@ -101,3 +101,21 @@ func TestDraftRefuses(t *testing.T) {
 		}
 	}
 }
+
+// TestDraftOneLine keeps names of tensors and keys within their comments.
+func TestDraftOneLine(t *testing.T) {
+	f := loadShapes(t, "llama.hf")
+	delete(f.config, "rms_norm_eps")
+	name := "model.layers.0.evil\nfail(\"pwn\")\r\x1b[2J"
+	f.tensors[name] = tensor.View{Name: name, Type: f.tensors["model.norm.weight"].Type, Shape: tensor.Shape{3}}
+	f.config["norm_eps\nfail()"], f.config["norm_eps + fail()"] = 1e-6, 1e-6
+	text, err := Draft(f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		if strings.Contains(line, "fail(") && !strings.HasPrefix(line, "#") || oneLine(line) != line {
+			t.Errorf("the draft holds the line %q", line)
+		}
+	}
+}

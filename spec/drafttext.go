@@ -46,9 +46,10 @@ func (d *draft) text() string {
 	return w.b.String()
 }
 
-func (w *draftWriter) line(s string) { w.b.WriteString(s + "\n") }
+// line writes one line, whatever the names and keys of the files hold.
+func (w *draftWriter) line(s string) { w.b.WriteString(oneLine(s) + "\n") }
 
-func (w *draftWriter) linef(format string, a ...any) { fmt.Fprintf(&w.b, format+"\n", a...) }
+func (w *draftWriter) linef(format string, a ...any) { w.line(fmt.Sprintf(format, a...)) }
 
 func (w *draftWriter) serves() string {
 	if mt := modelType(w.files); mt != "" {
@@ -109,7 +110,7 @@ func (w *draftWriter) sizesText() {
 // eps is the expression of the norms' eps.
 func (w *draftWriter) eps() string {
 	for _, key := range slices.Sorted(maps.Keys(w.config)) {
-		if strings.Contains(key, "eps") && (strings.Contains(key, "norm") || strings.Contains(key, "ln") || key == "eps") {
+		if isIdentifier(key) && strings.Contains(key, "eps") && (strings.Contains(key, "norm") || strings.Contains(key, "ln") || key == "eps") {
 			w.keys[key] = true
 			return "c." + key
 		}
