@@ -126,6 +126,9 @@ func referenceBatches(m *model.Model, r *activations.Reference, file string) ([]
 		return nil, err
 	}
 	ids := in.sequence(m)
+	if n := m.MaxContext; n > 0 && max(len(ids), len(in.Input)) > n {
+		return nil, fmt.Errorf("spec trace: %s: it has %d ids, and the model is made for %d positions; dump the activations of a shorter text", file, max(len(ids), len(in.Input)), n)
+	}
 	batches := []*batch.Batch{wholeBatch(ids, 0, len(ids), len(ids))}
 	if m.Encodes() {
 		batches = append([]*batch.Batch{sourceBatch(in.Input, 0)}, batches...)
@@ -176,6 +179,9 @@ func (p *tracePrinter) table(all bool) {
 	p.b.WriteByte('\n')
 	var other []string
 	for _, m := range p.rep.Matches {
+		if m.Unknown > 0 {
+			fmt.Fprintf(&p.b, "%s: %d numbers are NaN here and in the reference: nothing tells whether they agree\n", m.Name, m.Unknown)
+		}
 		if m.Namesake {
 			other = append(other, m.Name)
 		}

@@ -23,6 +23,7 @@ type Match struct {
 	// numbers are of these where that is the same everywhere, else 0.
 	FirstRow int
 	Factor   float64
+	Unknown  int // numbers that are NaN on both sides, which nothing can tell apart
 	// Namesake says that what is computed from the value agrees although it does
 	// not: the reference's module of that name gives something else, such as a
 	// norm that gates as well.
@@ -186,14 +187,16 @@ func (m *Match) character(v *ref.Value, want []float32, at func(i, j int) int, t
 	for i := range v.Rows {
 		for j, x := range v.Row(i) {
 			g, w := float64(x), float64(want[at(i, j)])
-			gw, gg, top = gw+g*w, gg+g*g, math.Max(top, math.Abs(w))
+			if gw, gg = gw+g*w, gg+g*g; math.Abs(w) > top && !math.IsInf(w, 0) {
+				top = math.Abs(w)
+			}
 		}
 	}
 	factor, same := gw/gg, gg > 0
 	for i := range v.Rows {
 		for j, x := range v.Row(i) {
 			g, w := float64(x), float64(want[at(i, j)])
-			if m.FirstRow < 0 && !(math.Abs(g-w) <= tol*top) {
+			if m.FirstRow < 0 && !(g == w || g != g && w != w || math.Abs(g-w) <= tol*top) {
 				m.FirstRow = i
 			}
 			same = same && math.Abs(factor*g-w) <= tol*top
@@ -207,12 +210,17 @@ func (m *Match) character(v *ref.Value, want []float32, at func(i, j int) int, t
 // largest finds the largest difference; at gives the place in want of column j
 // of row i.
 func (m *Match) largest(v *ref.Value, want []float32, at func(i, j int) int) {
-	m.Error = 0
-	var top, worst float64
+	m.Error, m.Unknown = 0, 0
+	var top, worst float64 // of what is a finite number there
 	for i := range v.Rows {
 		for j, x := range v.Row(i) {
 			w := want[at(i, j)]
-			top = math.Max(top, math.Abs(float64(w)))
+			if size := math.Abs(float64(w)); size > top && !math.IsInf(size, 0) {
+				top = size
+			}
+			if w != w && x != x {
+				m.Unknown++
+			}
 			d := math.Abs(float64(x) - float64(w))
 			if x == w || w != w && x != x {
 				d = 0 // infinities, and what neither knows
@@ -226,7 +234,7 @@ func (m *Match) largest(v *ref.Value, want []float32, at func(i, j int) int) {
 	}
 	switch {
 	case worst == 0:
-	case top == 0:
+	case top == 0 || worst == math.MaxFloat64:
 		m.Error = math.Inf(1)
 	default:
 		m.Error = worst / top
