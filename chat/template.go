@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -146,8 +147,30 @@ func (t *Template) Render(in Input) ([]Piece, error) {
 
 // RenderWithin is Render in at most the given steps of the template (0: the
 // limit of Options); more are ErrLimit. It ends with ctx's error soon after ctx
-// does.
+// does. A message without content (null in a request, beside calls of tools) has
+// no such key; where the template fails on that, it is rendered with an empty one.
 func (t *Template) RenderWithin(ctx context.Context, steps int, in Input) ([]Piece, error) {
+	pieces, err := t.renderWithin(ctx, steps, in)
+	if err == nil || errors.Is(err, ErrLimit) || ctx.Err() != nil {
+		return pieces, err
+	}
+	filled, changed := slices.Clone(in.Messages), false
+	for i := range filled {
+		if filled[i].NoContent {
+			filled[i].NoContent, filled[i].Content, changed = false, "", true
+		}
+	}
+	if !changed {
+		return nil, err
+	}
+	in.Messages = filled
+	if pieces, again := t.renderWithin(ctx, steps, in); again == nil {
+		return pieces, nil
+	}
+	return nil, err
+}
+
+func (t *Template) renderWithin(ctx context.Context, steps int, in Input) ([]Piece, error) {
 	vars, mark, err := t.variables(in)
 	if err != nil {
 		return nil, fmt.Errorf("chat: %w", err)

@@ -190,6 +190,7 @@ func (f *INI) model(name string, s *Service) (Model, error) {
 	if !filepath.IsAbs(m.SpecFile) && !strings.ContainsAny(m.SpecFile, `/\`) {
 		m.SpecFile = filepath.Join(m.Dir, m.SpecFile)
 	}
+	m.SpecFile = filepath.Clean(m.SpecFile)
 	var err error
 	if m.Strategy, err = ParseStrategy(strategy); err == nil && hasEncoder {
 		m.Encoder, err = f.template(encoder)
@@ -272,7 +273,7 @@ func (f *INI) Queries() (*Queries, error) {
 	q := &Queries{Temperature: -1}
 	list, ok := r.text("query_list")
 	if !ok || r.err != nil {
-		return nil, first(r.err, fmt.Errorf("config: %s: %w: [main] has no query_list", f.Path, ErrSyntax))
+		return nil, first(r.err, fmt.Errorf("config: %s: %w: [main] has no query_list to answer; inferflow serve serves such a file", f.Path, ErrSyntax))
 	}
 	service, ok := r.text("inference_engine_config")
 	q.Seed = uint64(r.number("query_random_seed", 0, 1<<31-1))
@@ -295,7 +296,7 @@ func (f *INI) Queries() (*Queries, error) {
 	if same := !ok || filepath.Clean(service) == filepath.Clean(f.Path); same {
 		q.Service, err = f.Service()
 	} else {
-		q.Service, err = ReadService(service)
+		q.Service, err = ReadService(filepath.Clean(service))
 	}
 	if err != nil {
 		return nil, err

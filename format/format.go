@@ -94,7 +94,7 @@ func openFile(path string) (File, error) {
 	case "html":
 		return nil, fmt.Errorf("format: %s: a web page, not a model; the download went wrong: %w", path, ErrUnknown)
 	}
-	return nil, fmt.Errorf("format: %s: starts with %q, neither GGUF nor safetensors nor a PyTorch checkpoint: %w", path, head[:min(len(head), 8)], ErrUnknown)
+	return nil, fmt.Errorf("format: %s: starts with %q, neither GGUF nor safetensors nor a PyTorch checkpoint, nor an export of llama2.c (its head and its size do not agree): %w", path, head[:min(len(head), 8)], ErrUnknown)
 }
 
 // wrap keeps a nil pointer from becoming an interface that is not nil.

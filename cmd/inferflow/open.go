@@ -2,15 +2,18 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/inferflow/inferflow/internal/complete"
 	"github.com/inferflow/inferflow/internal/model"
 	"github.com/inferflow/inferflow/internal/pull"
+	"github.com/inferflow/inferflow/spec"
 )
 
 // refetch is the flag of that name: fetch even what the cache holds.
@@ -22,6 +25,9 @@ func openModel(ctx context.Context, ref string, o model.Options) (*model.Model, 
 	if ref == demoName {
 		return openDemo(o)
 	}
+	if isINI(ref) {
+		return nil, usagef("%s is a service file, not a model: inferflow serve %s serves it, and inferflow run %s, without a prompt, answers its query_list if it has one", ref, ref, ref)
+	}
 	po := pull.Options{Progress: pull.Terminal(os.Stderr), Note: notice, Refetch: refetch}
 	path, err := pull.Resolve(ctx, ref, po)
 	if err != nil {
@@ -29,13 +35,28 @@ func openModel(ctx context.Context, ref string, o model.Options) (*model.Model, 
 	}
 	m, err := model.Open(path, o)
 	if err != nil {
-		if again := pull.Again(path, po); again != "" && !refetch {
+		if again := pull.Again(path, po); again != "" && !refetch && len(o.Spec.Set) == 0 && o.Spec.Name == "" && o.Spec.SpecFile == "" {
 			err = fmt.Errorf("%w; %s", err, again)
 		}
+		err = blameSet(err, o.Spec.Set)
 		return nil, err
 	}
 	advise(m, ref)
 	return m, nil
+}
+
+// blameSet says that values were given by --set, where the specification does
+// not fit with them.
+func blameSet(err error, set map[string]any) error {
+	if len(set) == 0 || !errors.Is(err, spec.ErrTrace) {
+		return err
+	}
+	var given []string
+	for k, v := range set {
+		given = append(given, fmt.Sprintf("--set %s=%v", k, v))
+	}
+	slices.Sort(given)
+	return fmt.Errorf("%w (with %s)", err, strings.Join(given, ", "))
 }
 
 // advise gives a model of the table the sampling that its card advises, where

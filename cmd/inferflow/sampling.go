@@ -26,7 +26,7 @@ type samplingFlags struct {
 
 func (f *samplingFlags) add(fs *pflag.FlagSet) {
 	f.fs = fs
-	fs.IntVarP(&f.max, "max-tokens", "n", 0, "tokens of the answer at most (default: what the context holds)")
+	fs.IntVarP(&f.max, "max-tokens", "n", 0, "tokens of the answer at most (0, the default: what the context holds)")
 	fs.Float64Var(&f.p.Temperature, "temperature", 0, "temperature; 0 takes the likeliest token (default: the model's; explain shows it)")
 	fs.BoolVar(&f.greed, "greedy", false, "the same as --temperature 0")
 	fs.IntVar(&f.p.TopK, "top-k", 0, "keep the K likeliest tokens; 0: all")

@@ -47,7 +47,7 @@ func givenTexts(e *embed.Service, task string) (string, error) {
 	case e.Output == spec.OutputEmbedding:
 		return fmt.Sprintf("vectors of %d numbers (/v1/embeddings, /v1/rerank)", e.Width()), nil
 	case e.Width() == 1:
-		return "a relevance to a query (/v1/rerank)", nil
+		return "a relevance to a query (/v1/rerank; /v1/classify for it as a class)", nil
 	case task == "rerank":
 		return "", usagef("%s sorts texts into %d classes; a reranker has one score: use --task classify or --task embed", e.Model.Name, e.Width())
 	}

@@ -85,6 +85,9 @@ func (x *iniService) options(o *model.Options, given *pflag.FlagSet) {
 	}
 	if !set("threads") && x.file.Threads > 0 {
 		o.Threads = min(x.file.Threads, sys.UsableCPUs())
+		if o.Threads < x.file.Threads {
+			notice(fmt.Sprintf("cpu_threads = %d: %d cores are usable, and so many threads run (--threads)", x.file.Threads, o.Threads))
+		}
 	}
 	if !set("context") {
 		o.Context = x.model.Context
