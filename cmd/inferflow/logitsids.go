@@ -1,12 +1,15 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"math"
 
 	"github.com/inferflow/inferflow/internal/batch"
+	"github.com/inferflow/inferflow/internal/device"
 	"github.com/inferflow/inferflow/internal/model"
 )
 
@@ -64,8 +67,21 @@ func exactLogits(m *model.Model, in givenIDs, row func([]float32)) error {
 	if err != nil {
 		return err
 	}
-	for _, r := range out {
+	for i, r := range out {
+		if err := soundRow(i, r); err != nil {
+			return fmt.Errorf("%w; without --exact the first step that makes such a value is named", err)
+		}
 		row(r)
+	}
+	return nil
+}
+
+// soundRow refuses a row that JSON cannot say and that means nothing.
+func soundRow(at int, row []float32) error {
+	for c, v := range row {
+		if x := float64(v); math.IsNaN(x) || math.IsInf(x, 0) {
+			return fmt.Errorf("%w: row %d, column %d is %v", device.ErrNonFinite, at, c, v)
+		}
 	}
 	return nil
 }
@@ -104,6 +120,9 @@ func fastLogits(m *model.Model, in givenIDs, chunk int, row func([]float32)) err
 			return err
 		}
 		for i := 0; i < n; i++ {
+			if err := soundRow(at+i, m.Logits(i)); err != nil {
+				return fmt.Errorf("%w: first in %s", err, cmp.Or(m.Diagnose(b), "the output"))
+			}
 			row(m.Logits(i))
 		}
 	}

@@ -30,6 +30,7 @@ type Model interface {
 	Logits(i int) []float32
 	Vocab() int
 	Embeds() int
+	Diagnose(b *batch.Batch) string
 }
 
 // Service answers requests about texts with one loaded model. It is safe for
@@ -46,6 +47,8 @@ type Service struct {
 	rows   int // of a batch
 	seqs   int
 	blocks int
+
+	longest func() int // bytes of the longest token, found once
 
 	mu     sync.Mutex
 	queue  []*item
@@ -88,6 +91,7 @@ func New(m *model.Model) (*Service, error) {
 	}
 	s := start(m, m.Limits.Rows, m.Limits.Seqs, m.Limits.Blocks)
 	s.Model, s.Tok = m, m.Tokenizer
+	s.longest = sync.OnceValue(s.longestToken)
 	s.Output = m.Graph().Outputs[0].Name
 	s.most = min(m.Limits.Tokens, m.Limits.Rows)
 	if n := m.Sentence.MaxTokens; n > 0 {

@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"sync"
 	"testing"
 
 	"github.com/inferflow/inferflow/internal/batch"
+	"github.com/inferflow/inferflow/internal/device"
 )
 
 // sums is a model whose row is [Σ ids of the sequence, its length, the row's own
@@ -18,6 +20,7 @@ type sums struct {
 	out     [][]float32
 	batches [][]int // lengths of the sequences of each batch
 	fail    error
+	asked   int // calls of Diagnose
 }
 
 func (m *sums) Forward(b *batch.Batch) error {
@@ -46,7 +49,11 @@ func (m *sums) Forward(b *batch.Batch) error {
 		}
 		for _, r := range b.Out {
 			if r >= q.Row && r < q.Row+q.N {
-				m.out = append(m.out, []float32{float32(sum), float32(q.N), float32(b.Tokens[r])})
+				row := []float32{float32(sum), float32(q.N), float32(b.Tokens[r])}
+				if v, ok := bad[b.Tokens[r]]; ok {
+					row[1] = float32(v)
+				}
+				m.out = append(m.out, row)
 			}
 		}
 	}
@@ -57,6 +64,41 @@ func (m *sums) Forward(b *batch.Batch) error {
 func (m *sums) Logits(i int) []float32 { return m.out[i] }
 func (m *sums) Vocab() int             { return 3 }
 func (m *sums) Embeds() int            { return 1000 }
+
+func (m *sums) Diagnose(*batch.Batch) string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.asked++
+	return "layer 3, step sum"
+}
+
+// bad are tokens whose rows are not finite.
+var bad = map[int32]float64{997: math.Inf(-1), 998: math.Inf(1), 999: math.NaN()}
+
+// TestNotFinite: a row that is not finite is an error that names its place, asked
+// for once a batch, for its text alone; -Inf is a forbidden token among logits.
+func TestNotFinite(t *testing.T) {
+	m := &sums{}
+	s := start(m, 100, 5, 12)
+	defer s.Close()
+	for id := range bad {
+		_, err := s.Rows(context.Background(), []Text{{IDs: []int32{1}}, {IDs: []int32{id}}})
+		if !errors.Is(err, device.ErrNonFinite) || !strings.Contains(err.Error(), "not finite") || !strings.Contains(err.Error(), "first in layer 3") {
+			t.Errorf("token %d: %v", id, err)
+		}
+		s.Output = OutputLogits
+		if _, err := s.Rows(context.Background(), []Text{{IDs: []int32{id}}}); (err == nil) != (id == 997) {
+			t.Errorf("token %d among logits: %v", id, err)
+		}
+		s.Output = ""
+	}
+	var left sync.WaitGroup
+	items := []*item{{rows: [][]float32{{1}}, left: &left}, {rows: [][]float32{{float32(math.NaN())}}}, {rows: [][]float32{{float32(math.Inf(1))}}}}
+	asked := m.asked
+	if s.judge(items); items[0].err != nil || items[1].err == nil || items[2].err == nil || m.asked != asked+1 {
+		t.Errorf("%v, %v, %v, asked %d times", items[0].err, items[1].err, items[2].err, m.asked-asked)
+	}
+}
 
 func ids(n, from int) []int32 {
 	out := make([]int32, n)

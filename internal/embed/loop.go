@@ -78,6 +78,9 @@ func (s *Service) run(items []*item) {
 		}
 		i += n
 	}
+	if err == nil {
+		s.judge(items)
+	}
 	s.mu.Lock()
 	s.stats.Batches++
 	s.stats.Texts += int64(len(items))

@@ -29,6 +29,9 @@ func (s *Service) EncodeMasked(text string) (Text, error) {
 	if !ok {
 		return Text{}, fmt.Errorf("embed: %w: its tokenizer names no mask", ErrOutput)
 	}
+	if _, _, err := s.bound(0, text, len(text), Options{}); err != nil {
+		return Text{}, err
+	}
 	own := s.Tok.Text(id)
 	for _, m := range masks {
 		text = strings.ReplaceAll(text, m, own)

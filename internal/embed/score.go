@@ -36,12 +36,18 @@ func (s *Service) EncodePairs(pairs [][2]string, o Options) ([]Text, error) {
 	}
 	out := make([]Text, len(pairs))
 	for i, p := range pairs {
+		p, short, err := s.boundPair(i, p, o)
+		if err != nil {
+			return nil, err
+		}
 		ids, types, cut, err := s.Tok.EncodePair(p[0], p[1], most)
 		switch {
 		case errors.Is(err, tokenizer.ErrNoPair):
 			return nil, fmt.Errorf("embed: %w", err)
 		case err != nil:
 			return nil, fmt.Errorf("embed: %w: pair %d: %w", ErrRequest, i, err)
+		case short && cut == 0:
+			return nil, s.sparse(i)
 		}
 		out[i] = Text{IDs: ids, Types: types, Cut: cut}
 		if err := s.check(i, &out[i]); err != nil {
@@ -49,6 +55,21 @@ func (s *Service) EncodePairs(pairs [][2]string, o Options) ([]Text, error) {
 		}
 	}
 	return out, nil
+}
+
+// boundPair bounds each text of a pair, and without truncation both together.
+func (s *Service) boundPair(i int, p [2]string, o Options) (_ [2]string, short bool, err error) {
+	if n := len(p[0]) + len(p[1]); !o.Truncate && n > s.spells() {
+		return p, false, s.beyond(i, n)
+	}
+	for k := range p {
+		var cut bool
+		if p[k], cut, err = s.bound(i, p[k], len(p[k]), o); err != nil {
+			return p, false, err
+		}
+		short = short || cut
+	}
+	return p, short, nil
 }
 
 // Classes computes the classes of each text, in the model's order: a softmax

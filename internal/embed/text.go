@@ -70,9 +70,16 @@ func (s *Service) Encode(texts []string, o Options) ([]Text, error) {
 	}
 	out := make([]Text, len(texts))
 	for i, text := range texts {
+		text, short, err := s.bound(i, text, len(prompt)+len(text), o)
+		if err != nil {
+			return nil, err
+		}
 		ids, err := s.ids(prompt + text)
 		if err != nil {
 			return nil, fmt.Errorf("embed: %w: text %d: %w", ErrRequest, i, err)
+		}
+		if short && len(ids) <= s.most {
+			return nil, s.sparse(i)
 		}
 		t := Text{IDs: ids, Skip: skip}
 		if n := len(ids); n > s.most && o.Truncate {

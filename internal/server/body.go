@@ -91,6 +91,41 @@ func inMessages(raw []byte, field *chat.FieldError) string {
 	return ": " + field.Error()
 }
 
+// null is the place of the first null in a list, or in a list of lists, as an
+// index of it ("[1]", "[0][2]"); "" where there is none before an object. raw is
+// valid JSON, in which an n outside of strings begins a null.
+func null(raw []byte) string {
+	var at []int
+	for i := 0; i < len(raw); i++ {
+		switch raw[i] {
+		case '"':
+			for i++; i < len(raw) && raw[i] != '"'; i++ {
+				if raw[i] == '\\' {
+					i++
+				}
+			}
+		case '[':
+			at = append(at, 0)
+			if len(at) > 8 {
+				return ""
+			}
+		case ']':
+			at = at[:len(at)-1]
+		case ',':
+			at[len(at)-1]++
+		case '{':
+			return ""
+		case 'n':
+			place := ""
+			for _, k := range at {
+				place += fmt.Sprintf("[%d]", k)
+			}
+			return place
+		}
+	}
+	return ""
+}
+
 // quietFields are fields of the protocol that change nothing here.
 var quietFields = map[string]bool{"user": true, "store": true, "metadata": true, "service_tier": true, "safety_identifier": true,
 	"prompt_cache_key": true, "parallel_tool_calls": true, "verbosity": true, "prediction": true, "modalities": true}

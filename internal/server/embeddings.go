@@ -92,6 +92,17 @@ type embeddingsRequest struct {
 // maxInputs bounds the texts of one request, as OpenAI's API does.
 const maxInputs = 2048
 
+// maxTextBytes bounds the bytes of all texts of one request, whose tokens are
+// found before the first is computed.
+const maxTextBytes = 16 << 20
+
+func within(param string, total int) error {
+	if total > maxTextBytes {
+		return badRequest(param, "%s: the texts have %d bytes together, at most %d are taken at once", param, total, maxTextBytes)
+	}
+	return nil
+}
+
 type embeddingData struct {
 	Object    string `json:"object"`
 	Index     int    `json:"index"`
@@ -163,11 +174,20 @@ func (v *Server) inputs(e *embed.Service, raw json.RawMessage, o embed.Options) 
 	switch {
 	case len(raw) == 0 || string(raw) == "null":
 		return nil, badRequest("input", "input: a string, a list of strings or of token ids is required")
+	case null(raw) != "":
+		return nil, badRequest("input", "input%s is null; a text or a token id is expected", null(raw))
 	case json.Unmarshal(raw, &one) == nil:
 		return e.Encode([]string{one}, o)
 	case json.Unmarshal(raw, &many) == nil && len(many) > 0:
 		if len(many) > maxInputs {
 			return nil, badRequest("input", "input: %d texts, at most %d are taken at once", len(many), maxInputs)
+		}
+		total := 0
+		for _, t := range many {
+			total += len(t)
+		}
+		if err := within("input", total); err != nil {
+			return nil, err
 		}
 		return e.Encode(many, o)
 	case json.Unmarshal(raw, &ids) == nil && len(ids) > 0:
@@ -276,20 +296,20 @@ func (q *rerankRequest) texts() ([]string, error) {
 	case q.Top != nil && *q.Top < 1:
 		return nil, badRequest("top_n", "top_n: %d is less than 1", *q.Top)
 	}
-	docs := make([]string, len(q.Documents))
+	docs, total := make([]string, len(q.Documents)), len(*q.Query)*len(q.Documents) // a cross-encoder reads the query with each
 	for i, raw := range q.Documents {
 		var o struct {
 			Text *string `json:"text"`
 		}
-		if json.Unmarshal(raw, &docs[i]) == nil {
-			continue
+		if string(raw) == "null" || json.Unmarshal(raw, &docs[i]) != nil {
+			if json.Unmarshal(raw, &o) != nil || o.Text == nil {
+				return nil, badRequest("documents", "documents[%d] is neither a text nor an object with a text", i)
+			}
+			docs[i] = *o.Text
 		}
-		if json.Unmarshal(raw, &o) != nil || o.Text == nil {
-			return nil, badRequest("documents", "documents[%d] is neither a text nor an object with a text", i)
-		}
-		docs[i] = *o.Text
+		total += len(docs[i])
 	}
-	return docs, nil
+	return docs, within("documents", total)
 }
 
 // textMetrics writes the gauges of a service of texts.

@@ -101,7 +101,7 @@ func about(param string, err error) error {
 }
 
 // inner are names of packages that stand before their words in chains of errors.
-var inner = regexp.MustCompile(`(^|: )(?:engine|complete|chat|jinja|json|sample|sched|cpu|ref|device|kv|model|weight|tokenizer|pattern): `)
+var inner = regexp.MustCompile(`(^|: )(?:engine|complete|embed|chat|jinja|json|sample|sched|cpu|ref|device|kv|model|weight|tokenizer|pattern): `)
 
 // plain is an error in words without the packages that it came through.
 func plain(err error) string {

@@ -186,7 +186,7 @@ func (v *Server) known(name string) error {
 			return nil
 		}
 	}
-	return &apiError{Status: http.StatusNotFound, Message: "the model " + strconv.Quote(name) + " is not served here; this server has " + strconv.Quote(v.o.Name),
+	return &apiError{Status: http.StatusNotFound, Message: "the model " + strconv.Quote(cutName(name)) + " is not served here; this server has " + strconv.Quote(v.o.Name),
 		Param: "model", Code: "model_not_found"}
 }
 
@@ -200,4 +200,12 @@ func (v *Server) fits(ids []int32, param string) error {
 		return badRequest(param, "the prompt is empty, and this model begins no text by itself")
 	}
 	return nil
+}
+
+// cutName keeps what a message repeats of a name short.
+func cutName(name string) string {
+	if n := []rune(name[:min(len(name), 400)]); len(name) > 100 {
+		return string(n[:min(len(n), 100)]) + "…"
+	}
+	return name
 }

@@ -55,6 +55,8 @@ func (v *Server) prompts(ctx context.Context, raw json.RawMessage, each int) ([]
 	switch {
 	case len(raw) == 0 || string(raw) == "null":
 		return nil, badRequest("prompt", "prompt: a text or token ids are required")
+	case null(raw) != "":
+		return nil, badRequest("prompt", "prompt%s is null; a text or a token id is expected", null(raw))
 	case json.Unmarshal(raw, &text) == nil:
 		texts = []string{text}
 	case json.Unmarshal(raw, &texts) == nil:

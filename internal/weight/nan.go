@@ -22,6 +22,8 @@ var exponents = map[quant.Type][2]uint64{
 // FindNaN is the column of the first NaN of a stored row of F32, F16 or BF16,
 // -1 where there is none or where the type is another. It costs little beside
 // reading the row: only a word with a full exponent is looked at closely.
+// Infinities are left: a stored mask is one, a row that no token uses may hold
+// one, and where one spoils an answer the answer's error names the step.
 func FindNaN(t quant.Type, row []byte) int {
 	e, ok := exponents[t]
 	if !ok {
