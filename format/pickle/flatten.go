@@ -10,7 +10,9 @@ import (
 const (
 	maxDepth   = 16      // of containers around a tensor
 	maxTensors = 1 << 20 // named
-	maxVisits  = 1 << 22 // objects looked at: the same ones may be reached on many ways
+	maxVisits  = 1 << 22 // items looked at: the same ones may be reached on many ways
+	maxName    = 64 << 10
+	maxNames   = 64 << 20 // bytes of all names: the same step may lead to many tensors
 )
 
 // wrappers are keys under which training programs keep the model among other things.
@@ -26,6 +28,7 @@ type named struct {
 type flattener struct {
 	out    []named
 	visits int
+	bytes  int // of the names
 }
 
 // flatten names the tensors of an object: a dict of them, or one that keeps
@@ -37,7 +40,7 @@ func flatten(v any) ([]named, error) {
 	}
 	d = unwrap(d)
 	f := &flattener{}
-	if err := f.walk("", d, 0); err != nil {
+	if err := f.walk(make([]string, 0, maxDepth+1), d, 0); err != nil {
 		return nil, err
 	}
 	if len(f.out) == 0 {
@@ -71,18 +74,20 @@ func unwrap(d *dict) *dict {
 	return d
 }
 
-func (f *flattener) walk(prefix string, v any, depth int) error {
-	if f.visits++; f.visits > maxVisits || depth > maxDepth {
-		return fmt.Errorf("containers nested more than %d deep, or reached on more than %d ways: %w", maxDepth, maxVisits, ErrTooLarge)
+// walk looks at what stands under the steps of path. Names are joined at tensors
+// alone, since a long step over many things would be copied for each.
+func (f *flattener) walk(path []string, v any, depth int) error {
+	if depth > maxDepth {
+		return fmt.Errorf("containers nested more than %d deep: %w", maxDepth, ErrTooLarge)
 	}
 	switch x := v.(type) {
 	case *strided:
-		if len(f.out) == maxTensors {
-			return fmt.Errorf("more than %d tensors: %w", maxTensors, ErrTooLarge)
-		}
-		f.out = append(f.out, named{prefix, x})
+		return f.name(path, x)
 	case *dict:
 		for i, k := range x.keys {
+			if err := f.visit(); err != nil {
+				return err
+			}
 			name, ok := k.(string)
 			if n, is := k.(int64); is {
 				name, ok = strconv.FormatInt(n, 10), true
@@ -90,32 +95,58 @@ func (f *flattener) walk(prefix string, v any, depth int) error {
 			if !ok {
 				continue
 			}
-			if err := f.walk(join(prefix, name), x.values[i], depth+1); err != nil {
+			if err := f.walk(append(path, name), x.values[i], depth+1); err != nil {
 				return err
 			}
 		}
 	case *list:
-		return f.items(prefix, x.items, depth)
+		return f.items(path, x.items, depth)
 	case *tuple:
-		return f.items(prefix, x.items, depth)
+		return f.items(path, x.items, depth)
 	}
 	return nil
 }
 
-func (f *flattener) items(prefix string, items []any, depth int) error {
+func (f *flattener) items(path []string, items []any, depth int) error {
 	for i, v := range items {
-		if err := f.walk(join(prefix, strconv.Itoa(i)), v, depth+1); err != nil {
+		if err := f.visit(); err != nil {
+			return err
+		}
+		if err := f.walk(append(path, strconv.Itoa(i)), v, depth+1); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func join(prefix, name string) string {
-	if prefix == "" {
-		return name
+// visit counts an item of a container.
+func (f *flattener) visit() error {
+	if f.visits++; f.visits > maxVisits {
+		return fmt.Errorf("items of containers are reached on more than %d ways: %w", maxVisits, ErrTooLarge)
 	}
-	return prefix + "." + name
+	return nil
+}
+
+// name adds a tensor under the steps of path.
+func (f *flattener) name(path []string, t *strided) error {
+	if len(f.out) == maxTensors {
+		return fmt.Errorf("more than %d tensors: %w", maxTensors, ErrTooLarge)
+	}
+	n := len(path)
+	for _, s := range path {
+		n += len(s)
+	}
+	if n > maxName {
+		return fmt.Errorf("the name of a tensor has more than %d bytes: %w", maxName, ErrTooLarge)
+	}
+	if f.bytes += n; f.bytes > maxNames {
+		return fmt.Errorf("the names of tensors have more than %d bytes together: %w", maxNames, ErrTooLarge)
+	}
+	for len(path) > 0 && path[0] == "" { // an empty step at the beginning adds no dot
+		path = path[1:]
+	}
+	f.out = append(f.out, named{strings.Join(path, "."), t})
+	return nil
 }
 
 // strip takes a beginning away that all names share.

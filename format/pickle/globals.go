@@ -191,6 +191,9 @@ func (m *machine) device([]any) (any, error) { return nil, nil }
 func (m *machine) latin1(args []any) (any, error) {
 	if len(args) == 2 && args[1] == "latin1" {
 		if s, ok := args[0].(string); ok {
+			if err := m.make(len(s)); err != nil {
+				return nil, err
+			}
 			b := make([]byte, 0, len(s))
 			for _, r := range s {
 				if r > 255 {

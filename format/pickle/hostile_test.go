@@ -118,6 +118,13 @@ var hostile = []struct {
 	{"a dict inside itself", checkpoint("\x80\x02}q\x00" + short("a") + "h\x00s" + short("w") + tensorOf(f32, 0, longs(2), longs(1)) + "s."), ErrTooLarge, "nested"},
 	{"a wrapper inside itself", checkpoint("\x80\x02}q\x00" + short("model") + "h\x00s."), ErrTooLarge, "nested"},
 	{"memo bomb", memoBomb(), ErrTooLarge, "ways"},
+	{"names over a long step", checkpoint(nameBomb(maxName/2, 3000)), ErrTooLarge, "together"},
+	{"a long name", checkpoint(nameBomb(maxName, 1)), ErrTooLarge, "the name of a tensor"},
+	{"a long step over no tensors", checkpoint("\x80\x02}" + text(strings.Repeat("k", 1<<20)) + "(" + strings.Repeat("K\x01", 1<<18) + "ts."), ErrUnsupported, "no tensors"},
+	{"entries of no name on many ways", checkpoint("\x80\x02}" + short("a") + "](}(" + strings.Repeat("NN", 3000) + "uq\x01" + strings.Repeat("h\x01", 3000) + "es."), ErrTooLarge, "ways"},
+	{"encode bomb", checkpoint("\x80\x02](c_codecs\nencode\n" + text(strings.Repeat("k", 1<<20)) + short("latin1") + "\x86q\x02R" + strings.Repeat("0c_codecs\nencode\nh\x02R", 80) + "e."), ErrTooLarge, "calls make"},
+	{"shape bomb", checkpoint("\x80\x02c_codecs\nencode\n0(" + f32 + long(0) + longs(make([]int64, 16)...) + longs(make([]int64, 16)...) + "tq\x02" + strings.Repeat("0ctorch._utils\n_rebuild_tensor\nh\x02R", 300_000) + "."), ErrTooLarge, "calls make"},
+	{"storage under a long key", checkpoint(one(tensorOf("("+short("storage")+"ctorch\nFloatStorage\n"+text(strings.Repeat("0", 1<<20))+short("cpu")+long(2)+"tQ", 0, longs(2), longs(1)))), ErrTooLarge, "key"},
 	{"stack bomb", checkpoint("\x80\x02N" + strings.Repeat("2", 2<<20)), ErrTooLarge, "stack"},
 	{"object bomb", checkpoint("\x80\x02" + strings.Repeat("}0", 3<<20)), ErrTooLarge, "objects"},
 	{"long integer", checkpoint("\x80\x02\x8b\xff\xff\xff\x7f"), ErrTooLarge, "integer"},
@@ -166,6 +173,16 @@ func memoBomb() []byte {
 		s += "0(" + strings.Repeat("h\x00", 8) + "lq\x00"
 	}
 	return checkpoint(s + "s.")
+}
+
+// text is short for any length.
+func text(s string) string {
+	return "X" + string(binary.LittleEndian.AppendUint32(nil, uint32(len(s)))) + s
+}
+
+// nameBomb has a tensor n times under a step of size bytes.
+func nameBomb(size, n int) string {
+	return "\x80\x02" + tensorOf(f32, 0, longs(2), longs(1)) + "q\x010}" + text(strings.Repeat("k", size)) + "(" + strings.Repeat("h\x01", n) + "ts."
 }
 
 // overlapping lets the second entry of a directory point at the first one's bytes.

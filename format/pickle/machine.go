@@ -16,7 +16,8 @@ const (
 	maxPickle  = 64 << 20 // bytes
 	maxObjects = 1 << 21  // containers and other things built
 	maxStack   = 1 << 20
-	maxLong    = 256 // bytes of an integer
+	maxLong    = 256      // bytes of an integer
+	maxMade    = 64 << 20 // bytes that calls make, beside what the objects take
 )
 
 // Containers. The others are Go's own: nil, bool, int64, *big.Int, float64,
@@ -38,6 +39,7 @@ type machine struct {
 	stack   []any
 	memo    map[uint64]any
 	objects int
+	made    int // bytes, against maxMade
 	op      int // offset of the instruction
 	// persistent makes the object of a persistent id.
 	persistent func(id any) (any, error)
@@ -107,6 +109,15 @@ func (m *machine) build(v any) error {
 		return m.bad(ErrTooLarge, "more than %d objects", maxObjects)
 	}
 	return m.push(v)
+}
+
+// make counts n bytes that a call is about to make of its arguments: the
+// arguments may be memorised, and the call be made again and again.
+func (m *machine) make(n int) error {
+	if m.made += n; m.made > maxMade {
+		return m.bad(ErrTooLarge, "calls make more than %d bytes", maxMade)
+	}
+	return nil
 }
 
 func (m *machine) pop() (any, error) {

@@ -84,6 +84,9 @@ func (m *machine) view(args []any) (*strided, error) {
 	if !ok || offset < 0 || !ok1 || !ok2 || len(shape) != len(stride) || len(shape) > maxDims {
 		return nil, m.bad(ErrCorrupt, "offset, size and stride of a tensor are not natural numbers of up to %d dimensions", maxDims)
 	}
+	if err := m.make(8 * (len(shape) + len(stride))); err != nil {
+		return nil, err
+	}
 	t.offset, t.shape, t.stride = uint64(offset), shape, stride
 	return t, nil
 }

@@ -12,8 +12,10 @@ import (
 	"github.com/inferflow/inferflow/quant"
 )
 
-// maxEntries bounds the files of an archive.
-const maxEntries = 1 << 20
+const (
+	maxEntries = 1 << 20 // files of an archive
+	maxKey     = 1 << 10 // bytes: looked up for every tensor; PyTorch counts, or writes an address
+)
 
 // archive is a checkpoint in the zip layout: FOLDER/data.pkl describes it,
 // FOLDER/data/KEY are the storages, all stored as they are.
@@ -160,6 +162,9 @@ func storageOf(id any) (*storage, error) {
 	numel, ok3 := t.items[4].(int64)
 	if !ok1 || !ok2 || !ok3 || numel < 0 {
 		return nil, fmt.Errorf("a storage that is not described by type, key and number of values: %w", ErrCorrupt)
+	}
+	if len(key) > maxKey {
+		return nil, fmt.Errorf("a storage under a key of %d bytes: %w", len(key), ErrTooLarge)
 	}
 	s := &storage{key: key, numel: uint64(numel), typ: quant.U8}
 	if g.name == "UntypedStorage" {
