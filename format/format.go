@@ -17,6 +17,7 @@ import (
 	"github.com/inferflow/inferflow/format/llama2c"
 	"github.com/inferflow/inferflow/format/pickle"
 	"github.com/inferflow/inferflow/format/safetensors"
+	"github.com/inferflow/inferflow/internal/sys"
 	"github.com/inferflow/inferflow/tensor"
 )
 
@@ -106,7 +107,7 @@ func wrap[F File](f F, err error) (File, error) {
 }
 
 func readHead(path string) ([]byte, error) {
-	f, err := os.Open(path)
+	f, err := sys.OpenRegular(path)
 	if err != nil {
 		return nil, err
 	}

@@ -64,6 +64,10 @@ func TestQuantizedFolder(t *testing.T) {
 	if _, err := resolveAndTrace(f, Options{}); !errors.Is(err, ErrQuantized) || !strings.Contains(err.Error(), `"gptq"`) {
 		t.Errorf("got %v", err)
 	}
+	f.config["quantization_config"] = "fp8"
+	if _, err := resolveAndTrace(f, Options{}); !errors.Is(err, ErrQuantized) || !strings.Contains(err.Error(), `quantization_config "fp8" is no object`) {
+		t.Errorf("a string: %v", err)
+	}
 }
 
 func TestProblemsOfAKind(t *testing.T) {

@@ -87,6 +87,13 @@ func checkQuantization(files Files, own []string) error {
 	if files.Binding() != HF {
 		return nil
 	}
+	for _, key := range []string{"quantization_config", "compression_config"} {
+		v := files.Config()[key]
+		if _, ok := v.(map[string]any); v != nil && !ok {
+			what, _ := v.(string)
+			return fmt.Errorf("spec: %w: config.json: %s %.100q is no object with a quant_method; mend it or take the unquantised folder", ErrQuantized, key, what)
+		}
+	}
 	q := quantizationOf(files.Config())
 	if q.served || slices.Contains(own, q.method) {
 		return nil

@@ -3,7 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
-	"os"
+	"io"
 	"path/filepath"
 	"strings"
 
@@ -19,6 +19,9 @@ import (
 
 // isINI says that an argument is a service file of the C++ Inferflow.
 func isINI(arg string) bool { return strings.EqualFold(filepath.Ext(arg), ".ini") }
+
+// maxSpecFile bounds a model_spec.json; what is cut off is broken JSON.
+const maxSpecFile = 64 << 20
 
 // iniService is a service file joined with the flags: flags that were given win.
 type iniService struct {
@@ -49,7 +52,12 @@ func readINIService(s *config.Service) (*iniService, error) {
 	for _, n := range x.model.Strategy.Notes {
 		notice(n)
 	}
-	data, err := os.ReadFile(x.model.SpecFile)
+	f, err := sys.OpenRegular(x.model.SpecFile) // a pipe would be waited for
+	if err != nil {
+		return nil, fmt.Errorf("%s: [model.%s]: %w", s.Path, x.model.Name, err)
+	}
+	defer f.Close()
+	data, err := io.ReadAll(io.LimitReader(f, maxSpecFile))
 	if err != nil {
 		return nil, fmt.Errorf("%s: [model.%s]: %w", s.Path, x.model.Name, err)
 	}

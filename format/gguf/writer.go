@@ -1,17 +1,13 @@
 package gguf
 
 import (
-	"bufio"
 	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math"
-	"math/rand/v2"
-	"os"
-	"path/filepath"
 
+	"github.com/inferflow/inferflow/internal/sys"
 	"github.com/inferflow/inferflow/quant"
 	"github.com/inferflow/inferflow/tensor"
 )
@@ -190,51 +186,15 @@ func (c *counter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// WriteFile writes the file under a temporary name beside path, brings it to
-// the disk and only then gives it its name: path holds the old contents or the
-// whole new ones, never a part. After an error the temporary file is gone.
-func (w *Writer) WriteFile(path string) (err error) {
-	f, err := createBeside(path)
+// WriteFile writes the file as sys.Replace does: path holds the old contents or
+// the whole new ones, never a part. After an error the temporary file is gone.
+func (w *Writer) WriteFile(path string) error {
+	err := sys.Replace(path, func(out io.Writer) error {
+		_, err := w.WriteTo(out)
+		return err
+	})
 	if err != nil {
-		return fmt.Errorf("gguf: write: %w", err)
-	}
-	defer func() {
-		if err != nil {
-			f.Close()
-			os.Remove(f.Name())
-		}
-	}()
-	buf := bufio.NewWriterSize(f, 1<<20)
-	if _, err := w.WriteTo(buf); err != nil {
-		return fmt.Errorf("%w (writing %s)", err, path)
-	}
-	if err := errors.Join(buf.Flush(), f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("gguf: write: %s: %w", path, err)
 	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return fmt.Errorf("gguf: write: %w", err)
-	}
-	syncDir(filepath.Dir(path))
 	return nil
-}
-
-// createBeside makes a new file in the folder of path with the rights that the
-// umask leaves, which os.CreateTemp would not give.
-func createBeside(path string) (*os.File, error) {
-	for {
-		name := fmt.Sprintf("%s.%08x.partial", path, rand.Uint32())
-		f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
-		if !errors.Is(err, fs.ErrExist) {
-			return f, err
-		}
-	}
-}
-
-// syncDir brings the new name to the disk where the system can do that; where
-// it cannot, the file's own bytes are safe already.
-func syncDir(dir string) {
-	if d, err := os.Open(dir); err == nil {
-		_ = d.Sync()
-		d.Close()
-	}
 }

@@ -9,6 +9,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/inferflow/inferflow/internal/sys"
 )
 
 // openIndex opens all shards that the index at path lists. They must lie in
@@ -59,7 +61,7 @@ func listNames(names []string) string {
 // suffix: which file of its folder holds each tensor. Another format that has
 // such indexes calls it too; errors name the path and wrap ErrCorrupt.
 func ReadIndex(path, suffix string) (map[string]string, error) {
-	f, err := os.Open(path)
+	f, err := sys.OpenRegular(path)
 	if err != nil {
 		return nil, err
 	}

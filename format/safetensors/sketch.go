@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/inferflow/inferflow/internal/sys"
 	"github.com/inferflow/inferflow/tensor"
 )
 
@@ -51,7 +52,7 @@ func Sketch(dir string) ([]tensor.View, error) {
 
 // sketchFile reads a file's header; what follows it is not looked at.
 func sketchFile(path string) ([]tensor.View, error) {
-	f, err := os.Open(path)
+	f, err := sys.OpenRegular(path)
 	if err != nil {
 		return nil, fmt.Errorf("safetensors: %w", err)
 	}

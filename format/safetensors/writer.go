@@ -1,17 +1,14 @@
 package safetensors
 
 import (
-	"bufio"
 	"bytes"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"math/rand/v2"
-	"os"
-	"path/filepath"
 
+	"github.com/inferflow/inferflow/internal/sys"
 	"github.com/inferflow/inferflow/quant"
 	"github.com/inferflow/inferflow/tensor"
 )
@@ -149,33 +146,15 @@ func (c *counter) Write(p []byte) (int, error) {
 	return n, err
 }
 
-// WriteFile writes the file under a temporary name beside path, brings it to
-// the disk and only then gives it its name. After an error the temporary file
-// is gone.
-func (w *Writer) WriteFile(path string) (err error) {
-	f, err := os.OpenFile(fmt.Sprintf("%s.%08x.partial", path, rand.Uint32()), os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
+// WriteFile writes the file as sys.Replace does: path holds the old contents or
+// the whole new ones, never a part. After an error the temporary file is gone.
+func (w *Writer) WriteFile(path string) error {
+	err := sys.Replace(path, func(out io.Writer) error {
+		_, err := w.WriteTo(out)
+		return err
+	})
 	if err != nil {
-		return fmt.Errorf("safetensors: write: %w", err)
-	}
-	defer func() {
-		if err != nil {
-			f.Close()
-			os.Remove(f.Name())
-		}
-	}()
-	buf := bufio.NewWriterSize(f, 1<<20)
-	if _, err := w.WriteTo(buf); err != nil {
-		return fmt.Errorf("%w (writing %s)", err, path)
-	}
-	if err := errors.Join(buf.Flush(), f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("safetensors: write: %s: %w", path, err)
-	}
-	if err := os.Rename(f.Name(), path); err != nil {
-		return fmt.Errorf("safetensors: write: %w", err)
-	}
-	if d, err := os.Open(filepath.Dir(path)); err == nil { // where the system can bring a name to the disk
-		_ = d.Sync()
-		d.Close()
 	}
 	return nil
 }

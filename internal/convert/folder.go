@@ -2,8 +2,8 @@ package convert
 
 import (
 	"encoding/json"
-	"errors"
 	"fmt"
+	"io"
 	"math"
 	"os"
 	"path/filepath"
@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/inferflow/inferflow/format/safetensors"
+	"github.com/inferflow/inferflow/internal/sys"
 	"github.com/inferflow/inferflow/quant"
 	"github.com/inferflow/inferflow/spec"
 	"github.com/inferflow/inferflow/tensor"
@@ -51,28 +52,11 @@ func (c *job) toFolder(out string) error {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o777); err != nil {
 			return fmt.Errorf("convert: %w", err)
 		}
-		if err := replace(filepath.Join(dir, name), text); err != nil {
+		if err := sys.Replace(filepath.Join(dir, name), func(w io.Writer) error { _, err := w.Write(text); return err }); err != nil {
 			return fmt.Errorf("convert: %w", err)
 		}
 	}
 	return nil
-}
-
-// replace writes a small file whole or not at all.
-func replace(path string, text []byte) error {
-	f, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*.partial")
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(text)
-	err = errors.Join(err, f.Chmod(0o644), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), path)
-	}
-	if err != nil {
-		os.Remove(f.Name())
-	}
-	return err
 }
 
 // folderType is the type in which a tensor is stored: blocks are decoded.

@@ -41,25 +41,16 @@ type Mapping struct {
 // maps the file is read as a whole. Errors name the path and wrap ErrEmptyFile,
 // ErrNotRegular or the error of the system.
 func MapFile(path string) (*Mapping, error) {
-	// Stat comes before Open because opening a named pipe would wait for a writer.
-	info, err := os.Stat(path)
+	f, err := OpenRegular(path)
 	if err != nil {
-		return nil, fmt.Errorf("sys: map: %w", err)
-	}
-	if !info.Mode().IsRegular() {
-		return nil, fmt.Errorf("sys: map: %s: %w (mode %s)", path, ErrNotRegular, info.Mode())
-	}
-	f, err := os.Open(path)
-	if err != nil {
-		return nil, fmt.Errorf("sys: map: %w", err)
+		return nil, err
 	}
 	defer f.Close()
-	if info, err = f.Stat(); err != nil {
+	info, err := f.Stat()
+	if err != nil {
 		return nil, fmt.Errorf("sys: map: %w", err)
 	}
 	switch {
-	case !info.Mode().IsRegular():
-		return nil, fmt.Errorf("sys: map: %s: %w (mode %s)", path, ErrNotRegular, info.Mode())
 	case info.Size() == 0:
 		return nil, fmt.Errorf("sys: map: %s: %w", path, ErrEmptyFile)
 	case info.Size() > math.MaxInt:
@@ -70,6 +61,31 @@ func MapFile(path string) (*Mapping, error) {
 		return nil, fmt.Errorf("sys: map: %s: %d bytes: %w", path, info.Size(), err)
 	}
 	return &Mapping{path: path, data: data, unmap: unmap}, nil
+}
+
+// OpenRegular opens a file for reading. Errors name the path; of a pipe, a device
+// or a folder they wrap ErrNotRegular.
+func OpenRegular(path string) (*os.File, error) {
+	// Stat comes before Open because opening a named pipe would wait for a writer.
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, fmt.Errorf("sys: open: %w", err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, fmt.Errorf("sys: open: %s: %w (mode %s)", path, ErrNotRegular, info.Mode())
+	}
+	f, err := os.Open(path)
+	if err != nil {
+		return nil, fmt.Errorf("sys: open: %w", err)
+	}
+	if info, err = f.Stat(); err == nil && !info.Mode().IsRegular() {
+		err = fmt.Errorf("%s: %w (mode %s)", path, ErrNotRegular, info.Mode())
+	}
+	if err != nil {
+		f.Close()
+		return nil, fmt.Errorf("sys: open: %w", err)
+	}
+	return f, nil
 }
 
 // Bytes is the whole file; nil after Close.

@@ -1,0 +1,138 @@
+package sys
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strings"
+)
+
+// maxLinks bounds the symbolic links that Replace follows, as systems do.
+const maxLinks = 40
+
+// partialSuffix ends the names of files that are not whole yet.
+const partialSuffix = ".partial"
+
+// Replace writes a file under a temporary name beside path, brings it to the
+// disk and only then gives it its name: path holds the old contents or the
+// whole new ones, never a part. A symbolic link stays, and what it leads to is
+// replaced. After an error the temporary file is gone; those of path that runs
+// before left when they were killed are removed. Errors of write come back as
+// they are; others name the path, and wrap ErrNotRegular where it is a pipe, a
+// device or a folder.
+func Replace(path string, write func(io.Writer) error) (err error) {
+	if path, err = target(path); err != nil {
+		return err
+	}
+	removeStale(path)
+	f, err := createBeside(path)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			f.Close()
+			os.Remove(f.Name())
+		}
+	}()
+	buf := bufio.NewWriterSize(f, 1<<20)
+	if err := write(buf); err != nil {
+		return err
+	}
+	if err := errors.Join(buf.Flush(), f.Sync(), f.Close()); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if err := os.Rename(f.Name(), path); err != nil {
+		return err
+	}
+	syncDir(filepath.Dir(path))
+	return nil
+}
+
+// target follows symbolic links to the name of a regular file, or of none.
+func target(path string) (string, error) {
+	start := path
+	for range maxLinks {
+		info, err := os.Lstat(path)
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return path, nil
+		case err != nil:
+			return "", err
+		case info.Mode()&fs.ModeSymlink == 0 && !info.Mode().IsRegular():
+			return "", fmt.Errorf("%s: %w (mode %s), so it cannot be replaced by a file", path, ErrNotRegular, info.Mode())
+		case info.Mode()&fs.ModeSymlink == 0:
+			return path, nil
+		}
+		link, err := os.Readlink(path)
+		if err != nil {
+			return "", err
+		}
+		if !filepath.IsAbs(link) {
+			dir, err := filepath.EvalSymlinks(filepath.Dir(path))
+			if err != nil {
+				return "", err
+			}
+			link = filepath.Join(dir, link)
+		}
+		path = link
+	}
+	return "", fmt.Errorf("%s: more than %d symbolic links one after the other", start, maxLinks)
+}
+
+// createBeside makes a new file in the folder of path with the rights that the
+// umask leaves, which os.CreateTemp would not give. It is locked while it is
+// open, which tells it from what a killed run left.
+func createBeside(path string) (*os.File, error) {
+	for {
+		name := fmt.Sprintf("%s.%08x%s", path, rand.Uint32(), partialSuffix)
+		f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
+		if err == nil {
+			tryLock(f)
+		}
+		if !errors.Is(err, fs.ErrExist) {
+			return f, err
+		}
+	}
+}
+
+// removeStale removes what createBeside made for path in runs that ended
+// before they could remove it.
+func removeStale(path string) {
+	dir := filepath.Dir(path)
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return
+	}
+	for _, e := range entries {
+		mid, ok := strings.CutPrefix(e.Name(), filepath.Base(path)+".")
+		mid, ends := strings.CutSuffix(mid, partialSuffix)
+		if !ok || !ends || len(mid) != 8 || strings.Trim(mid, "0123456789abcdef") != "" || !e.Type().IsRegular() {
+			continue
+		}
+		name := filepath.Join(dir, e.Name())
+		f, err := os.OpenFile(name, os.O_WRONLY, 0)
+		if err != nil {
+			continue
+		}
+		free := tryLock(f)
+		f.Close()
+		if free {
+			os.Remove(name)
+		}
+	}
+}
+
+// syncDir brings a new name to the disk where the system can do that; where it
+// cannot, the file's own bytes are safe already.
+func syncDir(dir string) {
+	if d, err := os.Open(dir); err == nil {
+		_ = d.Sync()
+		d.Close()
+	}
+}
