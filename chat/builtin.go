@@ -22,7 +22,7 @@ func Builtin(name string) (string, error) {
 	}
 	raw, err := builtins.ReadFile("builtin/" + name + ".jinja")
 	if err != nil {
-		return "", fmt.Errorf("chat: there is no built-in template %q: the names are %s", name, strings.Join(BuiltinNames(), ", "))
+		return "", fmt.Errorf("chat: there is no built-in template %.40q: the names are %s", name, strings.Join(BuiltinNames(), ", "))
 	}
 	return string(raw), nil
 }

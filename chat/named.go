@@ -58,5 +58,5 @@ func Choose(named map[string]string, tools bool) (string, error) {
 		return named[names[0]], nil
 	}
 	sort.Strings(names)
-	return "", fmt.Errorf("chat: the model has no default template: choose one of %s", strings.Join(names, ", "))
+	return "", fmt.Errorf("chat: the model has no default template: choose one of %.400s", strings.Join(names, ", "))
 }

@@ -45,6 +45,6 @@ func (t *Template) probeDeveloper(talk []Message) {
 
 // shows says whether the template renders a conversation with the given text in it.
 func (t *Template) shows(msgs []Message, text string) bool {
-	s, err := (&Template{prog: t.prog, opts: t.opts}).RenderString(Input{Messages: msgs, AddGenerationPrompt: true, BOS: "<s>", EOS: "</s>", Now: time.Unix(0, 0)})
+	s, err := (&Template{prog: t.prog, opts: t.opts, trials: t.trials}).try(Input{Messages: msgs, AddGenerationPrompt: true, BOS: "<s>", EOS: "</s>", Now: time.Unix(0, 0)})
 	return err == nil && strings.Contains(s, text)
 }

@@ -70,7 +70,16 @@ type Template struct {
 	opts Options
 	// lateDeveloper says that only a first message may be the developer's.
 	lateDeveloper bool
+	// trials is what is left for the trial renderings, while there are any.
+	trials *jinja.Budget
 }
+
+// trialSteps and trialMemory bound the trial renderings of a template together:
+// those in use take some thousands of steps.
+const (
+	trialSteps  = 1_000_000
+	trialMemory = 64 << 20
+)
 
 // Piece is a stretch of the prompt; User says that it came from the
 // conversation, so that no special token may be recognised in it.
@@ -93,18 +102,34 @@ type Input struct {
 }
 
 // Parse reads a template in Jinja2 as Hugging Face transformers sets it up.
-// Errors of syntax name line and column.
+// Errors of syntax name line and column. What the options leave to the template
+// is found by trial renderings; one that costs too much counts as refused.
 func Parse(source string, o Options) (*Template, error) {
+	return parse(source, o, &jinja.Budget{Steps: trialSteps, Memory: trialMemory})
+}
+
+func parse(source string, o Options, trials *jinja.Budget) (*Template, error) {
 	prog, err := jinja.Parse(source, o.Limits)
 	if err != nil {
 		return nil, fmt.Errorf("chat: template: %w", err)
 	}
-	t := &Template{prog: prog, opts: o}
+	t := &Template{prog: prog, opts: o, trials: trials}
 	if o.Arguments == ArgumentsAuto && strings.Contains(source, "arguments") {
 		t.opts.Arguments = t.probeArguments()
 	}
 	t.probeRoles()
+	t.trials = nil
 	return t, nil
+}
+
+// try renders at the expense of the trials.
+func (t *Template) try(in Input) (string, error) {
+	vars, _, err := t.variables(in)
+	if err != nil {
+		return "", err
+	}
+	pieces, err := t.prog.RenderFrom(t.trials, vars, in.Now)
+	return Join(pieces), err
 }
 
 // probeArguments renders a tool call to find which form of arguments the
@@ -118,10 +143,10 @@ func (t *Template) probeArguments() Arguments {
 		{Role: "assistant", Content: "a"},
 	}, Now: time.Unix(0, 0)}
 	try := func(a Arguments, content bool) (string, error) {
-		probe := &Template{prog: t.prog, opts: t.opts}
+		probe := &Template{prog: t.prog, opts: t.opts, trials: t.trials}
 		probe.opts.Arguments = a
 		in.Messages[1].NoContent = !content
-		return probe.RenderString(in)
+		return probe.try(in)
 	}
 	for _, content := range []bool{false, true} {
 		asObject, objErr := try(ArgumentsObject, content)

@@ -65,11 +65,11 @@ func (t *Template) variables(in Input) (*jinja.Dict, string, error) {
 	}
 	for name, x := range in.Extra {
 		if fixedVariables[name] || in.Tokens[name] != "" {
-			return nil, "", fmt.Errorf("%w %q: it cannot be set by a request", ErrVariable, name)
+			return nil, "", fmt.Errorf("%w %.60q: it cannot be set by a request", ErrVariable, name)
 		}
 		v, err := jinja.FromGo(x, true)
 		if err != nil {
-			return nil, "", fmt.Errorf("%w %q: %w", ErrVariable, name, err)
+			return nil, "", fmt.Errorf("%w %.60q: %w", ErrVariable, name, err)
 		}
 		vars.Set(name, v)
 	}
@@ -218,7 +218,7 @@ func (t *Template) message(m Message) (jinja.Value, error) {
 	for _, name := range names {
 		v, err := jinja.FromJSON(m.Extra[name], true)
 		if err != nil {
-			return nil, fmt.Errorf("field %q: %w", name, err)
+			return nil, fmt.Errorf("field %.60q: %w", name, err)
 		}
 		d.Set(name, v)
 	}

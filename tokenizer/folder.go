@@ -188,17 +188,23 @@ func (f *folder) addedTokens() error {
 		tok.ID = id
 		f.added = append(f.added, tok)
 	}
+	listed, named := map[string]bool{}, map[string]int{} // by text: where in special a token stands first
+	for _, a := range f.added {
+		listed[a.Content] = true
+	}
+	for i, a := range slices.Backward(f.special) {
+		named[a.Content] = i
+	}
 	for text, raw := range old {
 		var id int64
 		if json.Unmarshal(raw, &id) != nil || id < 0 || id >= maxVocab {
 			return fmt.Errorf("%w: added_tokens.json: %.40q has the id %.40s, want 0 to %d", ErrInvalid, text, raw, maxVocab-1)
 		}
-		same := func(a addedJSON) bool { return a.Content == text }
-		if slices.ContainsFunc(f.added, same) {
+		if listed[text] {
 			continue
 		}
 		a := addedJSON{ID: id, Content: text, Normalized: true}
-		if i := slices.IndexFunc(f.special, same); i >= 0 {
+		if i, ok := named[text]; ok {
 			a = f.special[i]
 			a.ID = id
 		}

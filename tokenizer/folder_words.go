@@ -203,9 +203,9 @@ func (t *classTable) rankFile(name string, ranks int) *rankFile {
 // maxRankedToken bounds the bytes of a token of which all parts are looked up.
 const maxRankedToken = 1 << 10
 
-// scanRanks reads the lines of a tiktoken file as tokens in the byte alphabet.
+// scanRanks reads the lines of a tiktoken file as tokens in the byte alphabet. No two may have one rank: it is their id.
 func scanRanks(data []byte) (pieces []pieceJSON, top int32, err error) {
-	n := 0
+	n, lines := 0, map[int32]int{} // by rank
 	for text := string(data); text != ""; {
 		var line string
 		line, text, _ = strings.Cut(text, "\n")
@@ -222,6 +222,10 @@ func scanRanks(data []byte) (pieces []pieceJSON, top int32, err error) {
 		if err != nil || id >= maxVocab {
 			return nil, 0, fmt.Errorf("%w: line %d has the rank %.20q, want 0 to %d", ErrInvalid, n, rank, maxVocab-1)
 		}
+		if first, ok := lines[int32(id)]; ok {
+			return nil, 0, fmt.Errorf("%w: line %d has the rank %d, which line %d has already", ErrInvalid, n, id, first)
+		}
+		lines[int32(id)] = n
 		pieces = append(pieces, pieceJSON{text: string(toByteLevel(nil, string(raw))), id: int32(id)})
 		top = max(top, int32(id))
 	}

@@ -77,7 +77,8 @@ func (r *ggufReader) flag(key string, or bool) bool {
 // FromGGUF builds the tokenizer that the metadata of a GGUF file describes: tokenizer.ggml.model, .pre, .tokens, .merges, .scores, .token_type and the
 // ids and flags beside them. Errors wrap ErrNoTokenizer, ErrUnsupported or ErrInvalid and name the key. Weights are never looked at, so a vocabulary
 // shorter than the embedding is the caller's to judge.
-func FromGGUF(meta Meta) (*Tokenizer, error) {
+func FromGGUF(meta Meta) (_ *Tokenizer, err error) {
+	defer func() { err = brief(err) }()
 	r := &ggufReader{meta: meta}
 	name := r.str(ggml + "model")
 	if name == "" && r.err == nil {

@@ -82,7 +82,8 @@ type jsonReader struct {
 // FromJSON builds the tokenizer that tokenizer.json describes. config is tokenizer_config.json or nil: it names the ids with a role, may add tokens, and
 // its add_bos_token and add_eos_token, where they are written out, say whether the post-processor's BOS and EOS are added. Truncation and padding are
 // not read. Errors wrap ErrInvalid or ErrUnsupported and name the part.
-func FromJSON(tokenizerJSON, config []byte) (*Tokenizer, error) {
+func FromJSON(tokenizerJSON, config []byte) (_ *Tokenizer, err error) {
+	defer func() { err = brief(err) }()
 	parts := map[string]string{}
 	if err := members(string(tokenizerJSON), func(name, raw string) { parts[name] = raw }); err != nil {
 		return nil, fmt.Errorf("tokenizer: tokenizer.json: %w", err)

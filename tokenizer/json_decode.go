@@ -63,7 +63,7 @@ func (s *stepJSON) stage(fused bool) (stageSpec, error) {
 		return stageSpec{kind: stageReplace, from: literal, to: s.Content}, err
 	case "Strip":
 		if s.Content == "" || s.Start < 0 || s.Stop < 0 {
-			return stageSpec{}, fmt.Errorf("%w: Strip of %q, %d and %d times", ErrInvalid, s.Content, s.Start, s.Stop)
+			return stageSpec{}, fmt.Errorf("%w: Strip of %.40q, %d and %d times", ErrInvalid, s.Content, s.Start, s.Stop)
 		}
 		kind := stageStrip
 		if fused {

@@ -121,6 +121,21 @@ func (r *jsonReader) unk(m *modelJSON) int32 {
 	return id
 }
 
+// wordUnk is unk for a model whose words are unknown as a whole: without the token that the file names they would vanish. It may be an added one.
+func (r *jsonReader) wordUnk(m *modelJSON) (int32, error) {
+	id := r.unk(m)
+	if id >= 0 || m.UnkToken == nil {
+		return id, nil
+	}
+	for _, a := range r.added {
+		if a.Content == *m.UnkToken {
+			r.t.named["unk"] = int32(a.ID)
+			return int32(a.ID), nil
+		}
+	}
+	return -1, fmt.Errorf("%w: unk_token is %.40q, which is not in the vocabulary", ErrInvalid, *m.UnkToken)
+}
+
 func text(p *string) string {
 	if p == nil {
 		return ""
@@ -258,13 +273,19 @@ func (r *jsonReader) unigram(j *modelJSON, pieces []pieceJSON) error {
 func (r *jsonReader) wordPiece(j *modelJSON, pieces []pieceJSON) error {
 	longest := 100
 	if j.MaxCharsPerWord != nil {
-		longest = *j.MaxCharsPerWord
+		if longest = *j.MaxCharsPerWord; longest < 0 {
+			return fmt.Errorf("%w: max_input_chars_per_word is %d", ErrInvalid, longest)
+		}
+	}
+	unk, err := r.wordUnk(j)
+	if err != nil {
+		return err
 	}
 	prefix := "##"
 	if j.Prefix != nil {
 		prefix = *j.Prefix
 	}
-	m := newWordPiece(len(pieces), r.unk(j), longest)
+	m := newWordPiece(len(pieces), unk, longest)
 	for _, p := range pieces {
 		if r.control(p.id) {
 			continue

@@ -19,7 +19,8 @@ import (
 // (data/classes.json says what that means), which tokens are special and whether BOS and EOS are added. Truncation and padding are never done: how long a
 // prompt may be is the engine's matter, and an id too many would change the answer. Errors wrap ErrNoTokenizer, ErrUnsupported or ErrInvalid and
 // name the file; Notes says what had to be assumed.
-func Open(files Files) (*Tokenizer, error) {
+func Open(files Files) (_ *Tokenizer, err error) {
+	defer func() { err = brief(err) }()
 	raw, err := read(files, "tokenizer.json")
 	if err != nil {
 		return nil, fmt.Errorf("tokenizer: %w", err)

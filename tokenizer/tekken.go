@@ -40,6 +40,7 @@ func (f *folder) tekken(data []byte) (*Tokenizer, error) {
 	}
 	lookup := map[string]int32{}
 	var pieces []pieceJSON
+	taken := map[int64]bool{}
 	for i, e := range j.Vocab {
 		if e.Rank >= size || int64(len(pieces)) >= size { // files list more than the model has
 			continue
@@ -48,6 +49,10 @@ func (f *folder) tekken(data []byte) (*Tokenizer, error) {
 		if err != nil || e.Rank < 0 || len(raw) == 0 || len(raw) > maxRankedToken {
 			return nil, fmt.Errorf("%w: vocab[%d] is not a rank with 1 to %d bytes", ErrInvalid, i, maxRankedToken)
 		}
+		if taken[e.Rank] {
+			return nil, fmt.Errorf("%w: vocab[%d] has the rank %d, which an entry before it has already", ErrInvalid, i, e.Rank)
+		}
+		taken[e.Rank] = true
 		p := pieceJSON{text: string(toByteLevel(nil, string(raw))), id: int32(e.Rank + specials)}
 		pieces = append(pieces, p)
 		lookup[p.text] = p.id

@@ -3,6 +3,7 @@ package jinja
 import (
 	"errors"
 	"fmt"
+	"unicode/utf8"
 )
 
 // Sentinels that callers branch on with errors.Is.
@@ -37,12 +38,27 @@ func (e *Error) Error() string {
 // Unwrap gives the kind, for errors.Is.
 func (e *Error) Unwrap() error { return e.Kind }
 
+// maxMessage bounds the bytes of a message: templates make them, and quote names as long as they are themselves.
+const maxMessage = 500
+
+// brief cuts a message that is too long between two runes.
+func brief(msg string) string {
+	if len(msg) <= maxMessage {
+		return msg
+	}
+	end := maxMessage
+	for end > maxMessage-utf8.UTFMax && !utf8.RuneStart(msg[end]) {
+		end--
+	}
+	return msg[:end] + "…"
+}
+
 func errorf(format string, args ...any) error {
-	return &Error{Kind: ErrRuntime, Msg: fmt.Sprintf(format, args...)}
+	return &Error{Kind: ErrRuntime, Msg: brief(fmt.Sprintf(format, args...))}
 }
 
 func limitf(format string, args ...any) error {
-	return &Error{Kind: ErrLimit, Msg: fmt.Sprintf(format, args...)}
+	return &Error{Kind: ErrLimit, Msg: brief(fmt.Sprintf(format, args...))}
 }
 
 type pos struct{ line, col int }

@@ -82,7 +82,7 @@ func globalRaise(r *run, a *args) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	return nil, &Error{Kind: ErrRaised, Msg: s.s}
+	return nil, &Error{Kind: ErrRaised, Msg: brief(s.s)}
 }
 
 func globalStrftime(r *run, a *args) (Value, error) {

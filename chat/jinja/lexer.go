@@ -44,7 +44,7 @@ type lexer struct {
 func (l *lexer) pos() pos { return pos{l.line, l.col + 1} }
 
 func (l *lexer) fail(p pos, format string, args ...any) error {
-	return &Error{Kind: ErrSyntax, Line: p.line, Col: p.col, Msg: fmt.Sprintf(format, args...)}
+	return &Error{Kind: ErrSyntax, Line: p.line, Col: p.col, Msg: brief(fmt.Sprintf(format, args...))}
 }
 
 // skip moves n bytes on, counting lines.

@@ -79,7 +79,7 @@ func describe(t token) string {
 }
 
 func (p *parser) fail(at pos, format string, args ...any) error {
-	return &Error{Kind: ErrSyntax, Line: at.line, Col: at.col, Msg: fmt.Sprintf(format, args...)}
+	return &Error{Kind: ErrSyntax, Line: at.line, Col: at.col, Msg: brief(fmt.Sprintf(format, args...))}
 }
 
 func (p *parser) enter() error {

@@ -77,6 +77,31 @@ func (t *Template) RenderWithin(ctx context.Context, steps int, vars *Dict, now 
 	if steps > 0 {
 		lim.Steps = min(lim.Steps, steps)
 	}
+	pieces, _, err := t.render(ctx, lim, vars, now)
+	return pieces, err
+}
+
+// Budget is what is left for several renderings together.
+type Budget struct {
+	Steps  int
+	Memory int64
+}
+
+// RenderFrom is Render at the expense of a budget, within the template's own
+// limits. A rendering that needs more than is left is ErrLimit, as are all
+// behind it.
+func (t *Template) RenderFrom(b *Budget, vars *Dict, now time.Time) ([]Piece, error) {
+	if b.Steps <= 0 || b.Memory <= 0 {
+		return nil, limitf("the budget of several renderings is used up")
+	}
+	lim := t.lim
+	lim.Steps, lim.Memory = min(lim.Steps, b.Steps), min(lim.Memory, b.Memory)
+	pieces, r, err := t.render(context.Background(), lim, vars, now)
+	b.Steps, b.Memory = b.Steps-r.steps, b.Memory-r.mem
+	return pieces, err
+}
+
+func (t *Template) render(ctx context.Context, lim Limits, vars *Dict, now time.Time) ([]Piece, *run, error) {
 	r := &run{ctx: ctx, lim: lim, now: now, out: &strBuilder{}, filters: filters, tests: tests,
 		attrOf: (*run).attr, itemOf: (*run).item}
 	root := &scope{vars: map[string]Value{}, parent: &scope{vars: globals}}
@@ -89,9 +114,9 @@ func (t *Template) RenderWithin(ctx context.Context, steps int, vars *Dict, now 
 		if err == errBreak || err == errContinue {
 			err = errorf("break or continue outside a loop")
 		}
-		return nil, err
+		return nil, r, err
 	}
-	return r.out.str().pieces(), nil
+	return r.out.str().pieces(), r, nil
 }
 
 func (s Str) pieces() []Piece {
