@@ -176,7 +176,9 @@ func (f *INI) model(name string, s *Service) (Model, error) {
 		}
 	}
 	if devices, ok := r.text("devices"); ok && r.err == nil {
-		if r.err = checkDevices(devices); r.err == nil && devices != "" {
+		if err := checkDevices(devices); err != nil {
+			r.err = fmt.Errorf("config: %s: [%s] devices: %w", f.Path, clip(sec.Name), err)
+		} else if devices != "" {
 			s.Notes = append(s.Notes, fmt.Sprintf("[%s] devices = %s names GPUs; this build runs all layers on the processor", sec.Name, devices))
 		}
 	}
@@ -237,11 +239,11 @@ func checkDevices(v string) error {
 			size = len(members)
 		}
 		if len(members) != size || size == 0 {
-			return fmt.Errorf("%w: %q has groups of different sizes", ErrValue, v)
+			return fmt.Errorf("%w: %q has groups of different sizes", ErrValue, clip(v))
 		}
 		for _, m := range members {
 			if _, err := strconv.ParseUint(strings.TrimSpace(m), 10, 16); err != nil {
-				return fmt.Errorf("%w: %q is no device number", ErrValue, strings.TrimSpace(m))
+				return fmt.Errorf("%w: %q is no device number", ErrValue, clip(strings.TrimSpace(m)))
 			}
 		}
 	}

@@ -20,7 +20,7 @@ var activations = map[string]string{
 func activationOf(name string) (string, error) {
 	f, ok := activations[name]
 	if !ok {
-		return "", fmt.Errorf("activation: no function %q here; known are %s", name, strings.Join(slices.Sorted(maps.Keys(activations)), ", "))
+		return "", fmt.Errorf("activation: no function %s here; known are %s", shown(name), strings.Join(slices.Sorted(maps.Keys(activations)), ", "))
 	}
 	return f, nil
 }

@@ -11,9 +11,13 @@ import (
 // identity says what the files call themselves.
 func identity(files Files) string {
 	if files.Binding() == GGUF {
-		return fmt.Sprintf("GGUF architecture %q", files.Architecture())
+		return "GGUF architecture " + shown(files.Architecture())
 	}
-	return fmt.Sprintf("model_type %q, architectures %q", modelType(files), architectures(files))
+	list := fmt.Sprintf("%q", architectures(files))
+	if len(list) > 2*maxShown {
+		list = cut(list)
+	}
+	return fmt.Sprintf("model_type %s, architectures %s", shown(modelType(files)), list)
 }
 
 func modelType(files Files) string {

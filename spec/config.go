@@ -47,6 +47,23 @@ func (d *configData) root() *config { return &config{d: d, m: d.data} }
 
 func (d *configData) values() []ConfigValue { return d.list }
 
+// zeros names the keys that may be behind a division by zero: those that were read as 0.
+func (t *tracer) zeros(msg string) string {
+	if !strings.Contains(msg, "division by zero") && !strings.Contains(msg, "modulo by zero") {
+		return ""
+	}
+	var keys []string
+	for _, v := range t.config.list {
+		if s := fmt.Sprint(v.Value); s == "0" || s == "0.0" {
+			keys = append(keys, fmt.Sprintf("%s (%s)", cut(v.Key), v.Source))
+		}
+	}
+	if len(keys) == 0 {
+		return ""
+	}
+	return ": 0 is " + strings.Join(keys[:min(len(keys), 5)], ", ")
+}
+
 // lengthKeys are the names under which configurations give the trained length.
 var lengthKeys = []string{"max_position_embeddings", "n_positions", "n_ctx", "max_seq_len", "max_sequence_length"}
 

@@ -45,3 +45,11 @@ func isIdentifier(s string) bool {
 	}
 	return s != ""
 }
+
+// cut is a text of a file, short and on one line.
+func cut(s string) string {
+	if len(s) <= maxShown {
+		return oneLine(s)
+	}
+	return fmt.Sprintf("%s… (%d bytes)", oneLine(strings.ToValidUTF8(s[:maxShown], "")), len(s))
+}

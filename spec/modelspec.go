@@ -125,17 +125,20 @@ func (s *ModelSpec) check(top map[string]any) error {
 		{"position_embedding", []string{"", "empty", "rope", "alibi", "sinusoidal", "sinusoidal2"}},
 	} {
 		if v := text(s.Structure, one.key); !slices.Contains(one.want, v) {
-			return fmt.Errorf("spec: %w: network_structure.%s is %q; known are %q", ErrModelSpec, one.key, v, one.want)
+			return fmt.Errorf("spec: %w: network_structure.%s is %s; known are %q", ErrModelSpec, one.key, shown(v), one.want)
 		}
+	}
+	if err := s.checkNumbers(top); err != nil {
+		return err
 	}
 	for _, k := range slices.Sorted(maps.Keys(top)) {
 		if !slices.Contains(fileKeys, k) {
-			s.Notes = append(s.Notes, fmt.Sprintf("model_spec.json: %q is no key that is known; it is not used", k))
+			s.Notes = append(s.Notes, fmt.Sprintf("model_spec.json: %s is no key that is known; it is not used", shown(k)))
 		}
 	}
 	for _, k := range slices.Sorted(maps.Keys(s.Structure)) {
 		if !slices.Contains(structureKeys, k) {
-			s.Notes = append(s.Notes, fmt.Sprintf("model_spec.json: network_structure.%q is no key that is known; it is not used", k))
+			s.Notes = append(s.Notes, fmt.Sprintf("model_spec.json: network_structure.%s is no key that is known; it is not used", shown(k)))
 		}
 	}
 	if text(top, "token_remap_file") != "" {

@@ -33,6 +33,7 @@ func (t *tracer) notes(file string) ([]string, error) {
 			unasked = append(unasked, k)
 		}
 	}
+	notes = append(notes, t.biasNotes()...)
 	slices.Sort(unasked)
 	for _, k := range unasked {
 		text := fmt.Sprintf("the specification %s never reads %s, which was set by hand", file, k)
@@ -63,4 +64,32 @@ func (r servesRule) String() string {
 		s += " under a condition (when)"
 	}
 	return s
+}
+
+// biasNotes tells of biases that the configuration promises and the files lack.
+func (t *tracer) biasNotes() (notes []string) {
+	if t.files.Binding() != HF || slices.ContainsFunc(t.stored, isBias) {
+		return nil
+	}
+	for _, c := range []*config{t.config.root(), t.config.root().sub("text_config")} {
+		for _, k := range []string{"attention_bias", "mlp_bias", "qkv_bias", "use_bias"} {
+			if _, read := t.config.read[c.prefix+k]; read {
+				continue
+			}
+			if on, _ := c.m[k].(bool); on {
+				notes = append(notes, fmt.Sprintf("config.json says %s%s = true, but no linear has a bias among the tensors; the model runs without: the key is wrong, or the files are not whole", c.prefix, k))
+			}
+		}
+	}
+	return notes
+}
+
+// isBias says that a tensor is called like a bias, and not of a norm.
+func isBias(name string) bool {
+	base, ok := strings.CutSuffix(name, "bias")
+	if !ok {
+		return false
+	}
+	base = strings.ToLower(base)
+	return !strings.Contains(base, "norm") && !strings.Contains(base, "ln")
 }

@@ -281,7 +281,7 @@ func (t *tracer) fail(err error) error {
 			}
 			lines = append(lines, l)
 		}
-		stop = fmt.Errorf("%s: %s", at, hinted(ev.Msg))
+		stop = fmt.Errorf("%s: %s%s", at, hinted(ev.Msg), t.zeros(ev.Msg))
 		if len(lines) > 1 {
 			slices.Reverse(lines)
 			stop = fmt.Errorf("%w (called by %s)", stop, strings.Join(lines, " < "))

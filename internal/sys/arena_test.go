@@ -3,6 +3,7 @@ package sys
 import (
 	"errors"
 	"math"
+	"strings"
 	"testing"
 	"unsafe"
 )
@@ -93,5 +94,17 @@ func TestArenaSizes(t *testing.T) {
 			a.Close()
 			t.Errorf("NewArena(%d): want an error", n)
 		}
+	}
+}
+
+// TestArenaTooLarge says what to do where the system gives no memory.
+func TestArenaTooLarge(t *testing.T) {
+	a, err := NewArena(math.MaxInt / 2)
+	if err == nil {
+		a.Close()
+		t.Fatal("half of all addresses were reserved")
+	}
+	if !strings.Contains(err.Error(), "take a smaller model") {
+		t.Errorf("got %v", err)
 	}
 }
