@@ -70,6 +70,9 @@ func (v *Server) classified(e *embed.Service, q *classifyRequest) ([]embed.Text,
 	if q.Pair == nil {
 		return v.inputs(e, q.Input, o)
 	}
+	if place := null(q.Input); place != "" {
+		return nil, badRequest("input", "input%s is null; a text is expected", place)
+	}
 	var one string
 	var many []string
 	if json.Unmarshal(q.Input, &one) == nil && string(q.Input) != "null" {
@@ -77,9 +80,12 @@ func (v *Server) classified(e *embed.Service, q *classifyRequest) ([]embed.Text,
 	} else if json.Unmarshal(q.Input, &many) != nil || len(many) == 0 || len(many) > maxInputs {
 		return nil, badRequest("input", "input: with a pair, a string or a list of 1 to %d strings is expected", maxInputs)
 	}
-	pairs := make([][2]string, len(many))
+	pairs, total := make([][2]string, len(many)), 0
 	for i, t := range many {
-		pairs[i] = [2]string{t, *q.Pair}
+		pairs[i], total = [2]string{t, *q.Pair}, total+len(t)+len(*q.Pair)
+	}
+	if err := within("input", total); err != nil {
+		return nil, err
 	}
 	return e.EncodePairs(pairs, o)
 }

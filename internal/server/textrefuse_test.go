@@ -126,3 +126,13 @@ func TestPromptNull(t *testing.T) {
 		}
 	}
 }
+
+// TestClassifyNull: the same of texts with a pair, and without.
+func TestClassifyNull(t *testing.T) {
+	h := serveTexts(t, writeEncoder(t, "bad", "good"), embed.OutputScores)
+	for _, pair := range []string{"", `, "pair": "dog"`} {
+		if code, got := ask(t, h.URL+"/v1/classify", `{"model": "tiny", "input": ["cat", null]`+pair+`}`); code != 400 || !strings.Contains(got, "input[1] is null") {
+			t.Errorf("pair %q gives %d %s", pair, code, got)
+		}
+	}
+}
