@@ -194,7 +194,7 @@ func (w *Writer) WriteFile(path string) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("gguf: write: %s: %w", path, err)
+		return fmt.Errorf("gguf: write: %w", err)
 	}
 	return nil
 }

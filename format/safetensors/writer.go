@@ -154,7 +154,7 @@ func (w *Writer) WriteFile(path string) error {
 		return err
 	})
 	if err != nil {
-		return fmt.Errorf("safetensors: write: %s: %w", path, err)
+		return fmt.Errorf("safetensors: write: %w", err)
 	}
 	return nil
 }

@@ -22,9 +22,8 @@ const partialSuffix = ".partial"
 // disk and only then gives it its name: path holds the old contents or the
 // whole new ones, never a part. A symbolic link stays, and what it leads to is
 // replaced. After an error the temporary file is gone; those of path that runs
-// before left when they were killed are removed. Errors of write come back as
-// they are; others name the path, and wrap ErrNotRegular where it is a pipe, a
-// device or a folder.
+// before left when they were killed are removed. Errors name the path
+// and wrap those of write, or ErrNotRegular of a pipe, a device or a folder.
 func Replace(path string, write func(io.Writer) error) (err error) {
 	if path, err = target(path); err != nil {
 		return err
@@ -42,7 +41,7 @@ func Replace(path string, write func(io.Writer) error) (err error) {
 	}()
 	buf := bufio.NewWriterSize(f, 1<<20)
 	if err := write(buf); err != nil {
-		return err
+		return fmt.Errorf("%s: %w", path, err)
 	}
 	if err := errors.Join(buf.Flush(), f.Sync(), f.Close()); err != nil {
 		return fmt.Errorf("%s: %w", path, err)

@@ -43,7 +43,7 @@ func TestReplace(t *testing.T) {
 	}
 	boom := errors.New("boom")
 	err := Replace(path, func(w io.Writer) error { io.WriteString(w, "part"); return boom })
-	if got, _ := os.ReadFile(path); err != boom || string(got) != "two" {
+	if got, _ := os.ReadFile(path); !errors.Is(err, boom) || string(got) != "two" {
 		t.Errorf("after %v it holds %q", err, got)
 	}
 	if got := names(t, dir); len(got) != 4 { // a and the three that are not its own
