@@ -37,7 +37,7 @@ def check(binary, folder):
     for binding, model in models.items():
         if not model.exists():
             continue
-        for way, how in (('exact', ['--exact']), ('fast', ['--kv', 'f32'])):
+        for way, how in (('exact', ['--exact']), ('fast', ['--kv', 'f32', '--context', '128'])):
             try:
                 out['errors'][binding, way] = error(binary, model, golden, *how)
             except Exception as e:
