@@ -151,39 +151,28 @@ func (w *Writer) header() ([]byte, error) {
 // WriteTo writes the file to out and returns the number of bytes written. It
 // may be called again if the tensors' data functions allow it.
 func (w *Writer) WriteTo(out io.Writer) (int64, error) {
-	count := &counter{w: out}
+	count := &sys.WriteCounter{W: out}
 	head, err := w.header()
 	if err != nil {
 		return 0, err
 	}
 	if _, err := count.Write(append(head, make([]byte, padding(uint64(len(head)), w.alignment()))...)); err != nil {
-		return count.n, fmt.Errorf("gguf: write: header: %w", err)
+		return count.N, fmt.Errorf("gguf: write: header: %w", err)
 	}
 	for _, t := range w.tensors {
-		start := count.n
+		start := count.N
 		if err := t.data(count); err != nil {
-			return count.n, fmt.Errorf("gguf: write: tensor %s: %w", quote(t.name), err)
+			return count.N, fmt.Errorf("gguf: write: tensor %s: %w", quote(t.name), err)
 		}
-		if got := uint64(count.n - start); got != t.size {
-			return count.n, fmt.Errorf("gguf: write: tensor %s: %d bytes were written, shape %s of type %s takes %d: %w",
+		if got := uint64(count.N - start); got != t.size {
+			return count.N, fmt.Errorf("gguf: write: tensor %s: %d bytes were written, shape %s of type %s takes %d: %w",
 				quote(t.name), got, t.shape, t.typ, t.size, ErrWrite)
 		}
 		if _, err := count.Write(make([]byte, padding(t.size, w.alignment()))); err != nil {
-			return count.n, fmt.Errorf("gguf: write: tensor %s: %w", quote(t.name), err)
+			return count.N, fmt.Errorf("gguf: write: tensor %s: %w", quote(t.name), err)
 		}
 	}
-	return count.n, nil
-}
-
-type counter struct {
-	w io.Writer
-	n int64
-}
-
-func (c *counter) Write(p []byte) (int, error) {
-	n, err := c.w.Write(p)
-	c.n += int64(n)
-	return n, err
+	return count.N, nil
 }
 
 // WriteFile writes the file as sys.Replace does: path holds the old contents or

@@ -119,31 +119,20 @@ func (w *Writer) WriteTo(out io.Writer) (int64, error) {
 	if err != nil {
 		return 0, fmt.Errorf("safetensors: write: header: %w", err)
 	}
-	c := &counter{w: out}
+	c := &sys.WriteCounter{W: out}
 	if _, err := c.Write(head); err != nil {
-		return c.n, fmt.Errorf("safetensors: write: header: %w", err)
+		return c.N, fmt.Errorf("safetensors: write: header: %w", err)
 	}
 	for _, t := range w.tensors {
-		start := c.n
+		start := c.N
 		if err := t.data(c); err != nil {
-			return c.n, fmt.Errorf("safetensors: write: tensor %s: %w", quote(t.name), err)
+			return c.N, fmt.Errorf("safetensors: write: tensor %s: %w", quote(t.name), err)
 		}
-		if got := uint64(c.n - start); got != t.end-t.begin {
-			return c.n, fmt.Errorf("safetensors: write: tensor %s: %d bytes were written, its shape takes %d: %w", quote(t.name), got, t.end-t.begin, ErrWrite)
+		if got := uint64(c.N - start); got != t.end-t.begin {
+			return c.N, fmt.Errorf("safetensors: write: tensor %s: %d bytes were written, its shape takes %d: %w", quote(t.name), got, t.end-t.begin, ErrWrite)
 		}
 	}
-	return c.n, nil
-}
-
-type counter struct {
-	w io.Writer
-	n int64
-}
-
-func (c *counter) Write(p []byte) (int, error) {
-	n, err := c.w.Write(p)
-	c.n += int64(n)
-	return n, err
+	return c.N, nil
 }
 
 // WriteFile writes the file as sys.Replace does: path holds the old contents or
