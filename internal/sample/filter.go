@@ -11,11 +11,13 @@ type cand struct {
 }
 
 // Scratch holds the memory that choosing one token takes: at most 20 bytes a
-// token of the vocabulary, usually much less. Samplers that are used one after
+// token of the vocabulary, 52 with tail-free sampling, usually much less. Samplers that are used one after
 // the other by one goroutine may share it (Sampler.Share), so that it exists
 // once and not once a request.
 type Scratch struct {
 	cands  []cand
+	sorted []cand // a copy of them by rank
+	counts []int32
 	logits []float32
 	blocks []float64
 	hist   [1 << 11]float64
@@ -39,15 +41,11 @@ func (sc *Scratch) gather(logits []float32, allowed Mask, limit uint32) []cand {
 // If top-p is the first filter, total is the sum of all weights, else 0.
 func (sc *Scratch) bound(logits []float32, allowed Mask, best float32, p *Params) (limit uint32, total float64) {
 	switch {
+	case p.Pool > 0:
+		return sc.rank(logits, allowed, p.Pool), 0
 	case p.TopK > 0:
-		clear(sc.hist[:])
-		for i, l := range logits {
-			if l >= -math.MaxFloat32 && allowed.Allowed(int32(i)) {
-				sc.hist[descending(l)>>rankShift]++
-			}
-		}
-		return sc.reach(float64(p.TopK)), 0
-	case p.TypicalP < 1:
+		return sc.rank(logits, allowed, p.TopK), 0
+	case p.TypicalP < 1 || p.TailFree < 1:
 		return math.MaxUint32, 0
 	case p.TopP < 1:
 		clear(sc.hist[:])
@@ -65,6 +63,33 @@ func (sc *Scratch) bound(logits []float32, allowed Mask, best float32, p *Params
 	}
 }
 
+// rank returns a rank that none of the n likeliest tokens lies behind.
+func (sc *Scratch) rank(logits []float32, allowed Mask, n int) uint32 {
+	clear(sc.hist[:])
+	for i, l := range logits {
+		if l >= -math.MaxFloat32 && allowed.Allowed(int32(i)) {
+			sc.hist[descending(l)>>rankShift]++
+		}
+	}
+	return sc.reach(float64(n))
+}
+
+// likeliest makes candidates of the n likeliest tokens that are allowed.
+func (sc *Scratch) likeliest(logits []float32, allowed Mask, n int) []cand {
+	return sc.first(sc.gather(logits, allowed, sc.rank(logits, allowed, n)), n)
+}
+
+// first keeps the n candidates that rank first; 0 keeps all.
+func (sc *Scratch) first(c []cand, n int) []cand {
+	if n <= 0 || n >= len(c) {
+		return c
+	}
+	for i := range c {
+		c[i].w = 1
+	}
+	return sc.cut(c, float64(n))
+}
+
 // rankShift leaves the first digit of a rank, as cut divides it.
 const rankShift = 21
 
@@ -79,28 +104,29 @@ func (sc *Scratch) reach(need float64) uint32 {
 	return math.MaxUint32
 }
 
-// filter applies top-k, typical, top-p and min-p in this order to the tokens
-// that are allowed; best is the largest logit among them.
+// filter applies top-k, tail-free, typical, top-p and min-p in this order to the
+// tokens that are allowed; best is the largest logit among them. With a pool
+// that stands in the place of top-k, which comes last.
 func (sc *Scratch) filter(logits []float32, allowed Mask, best float32, p *Params) []cand {
 	limit, whole := sc.bound(logits, allowed, best, p)
 	c := sc.gather(logits, allowed, limit)
-	if p.TopK > 0 && p.TopK < len(c) {
-		for i := range c {
-			c[i].w = 1
-		}
-		c = sc.cut(c, float64(p.TopK))
+	head, last := p.TopK, 0
+	if p.Pool > 0 {
+		head, last = p.Pool, p.TopK
+	}
+	c = sc.first(c, head)
+	if p.TailFree < 1 {
+		c = sc.first(c, sc.tailFree(c, logits, p.TailFree))
 	}
 	if p.TypicalP < 1 {
 		total := sc.typicality(c, logits)
 		c = sc.cut(c, p.TypicalP*total)
+		rerank(c, logits)
 	}
 	if p.TopP < 1 {
 		total := weigh(c, logits, largest(c, logits), 1)
 		if whole > 0 {
 			total = whole
-		}
-		for i := range c {
-			c[i].key = descending(logits[c[i].id])
 		}
 		c = sc.cut(c, p.TopP*total)
 	}
@@ -114,7 +140,14 @@ func (sc *Scratch) filter(logits []float32, allowed Mask, best float32, p *Param
 		}
 		c = kept
 	}
-	return c
+	return sc.first(c, last)
+}
+
+// rerank ranks candidates by their logits again.
+func rerank(c []cand, logits []float32) {
+	for i := range c {
+		c[i].key = descending(logits[c[i].id])
+	}
 }
 
 func largest(c []cand, logits []float32) float32 {

@@ -20,9 +20,11 @@ const MaxTopLogprobs = 20
 //
 // The filters run in llama.cpp's order, each on what the one before it left:
 // penalties, logit bias, mask, (greedy choice if Temperature is 0), TopK,
-// TypicalP, TopP, MinP, Temperature, draw. Hugging Face's transformers applies
-// the temperature first, so there a high temperature also widens TopP; here
-// TopP, TypicalP and MinP see the distribution at temperature 1.
+// TailFree, TypicalP, TopP, MinP, Temperature, draw. Hugging Face's transformers
+// applies the temperature first, so there a high temperature also widens TopP;
+// here TopP, TailFree, TypicalP and MinP see the distribution at temperature 1.
+// Pool changes this order. Mirostat and FSD choose in other ways: where one of
+// them is on, only Pool and the Temperature stand before it.
 type Params struct {
 	// Temperature divides the logits before the draw; 0 is greedy. [0, ∞)
 	Temperature float64
@@ -37,6 +39,26 @@ type Params struct {
 	// TypicalP keeps the tokens whose surprise is nearest to the entropy, up to
 	// a mass of TypicalP; 1 is off. (0, 1] (Meister et al., 2022)
 	TypicalP float64
+
+	// TailFree keeps the likeliest tokens up to where the bends of the sorted
+	// probabilities sum to TailFree of all bends; 1 is off. (0, 1] (Phénix and
+	// Egan, "Tail free sampling", 2019; tfs_z of llama.cpp)
+	TailFree float64
+	// Pool keeps the Pool likeliest tokens before all else, and orders the chain
+	// as the C++ Inferflow does: the temperature comes first, and TopK last, so
+	// that the mass of TopP is the pool's; 0 is off.
+	Pool int
+	// Mirostat steers the surprise of the tokens (Basu et al., 2021) in place of
+	// the filters: 1 or 2 is the version of the algorithm; 0 is off.
+	Mirostat Mirostat
+	// FSD is contrastive decoding against the n-grams of the text so far, in
+	// place of a draw.
+	FSD FSD
+	// PutOff is how many times the likeliest other token is taken where one of
+	// End would end the answer; 0 is off.
+	PutOff int
+	// End are the tokens that PutOff is about.
+	End []int32
 
 	// RepetitionPenalty divides positive and multiplies negative logits of
 	// tokens in the prompt or the answer; 1 is off. (0, ∞) (Keskar et al., 2019)
@@ -71,7 +93,8 @@ type Params struct {
 // Defaults returns temperature 1 with every filter, penalty and bias off and
 // seed 0: the distribution that the model defines.
 func Defaults() Params {
-	return Params{Temperature: 1, TopP: 1, TypicalP: 1, RepetitionPenalty: 1}
+	return Params{Temperature: 1, TopP: 1, TypicalP: 1, TailFree: 1, RepetitionPenalty: 1,
+		Mirostat: Mirostat{Tau: 5, Eta: 0.1}, FSD: FSD{K: 6, N: 3, Beta: 0.9}}
 }
 
 // RandomSeed returns an unpredictable seed for a request that names none.
@@ -96,6 +119,11 @@ func (p Params) Validate() error {
 		{"top_p", p.TopP, 0, 1, true, "above 0 and at most 1"},
 		{"min_p", p.MinP, 0, 1, false, "from 0 to 1"},
 		{"typical_p", p.TypicalP, 0, 1, true, "above 0 and at most 1"},
+		{"tfs_z", p.TailFree, 0, 1, true, "above 0 and at most 1"},
+		{"mirostat_tau", p.Mirostat.Tau, 0, 100, false, "from 0 to 100"},
+		{"mirostat_eta", p.Mirostat.Eta, 0, 100, false, "from 0 to 100"},
+		{"fsd_alpha", p.FSD.Alpha, 0, 1, false, "from 0 to 1"},
+		{"fsd_beta", p.FSD.Beta, 0, 1, false, "from 0 to 1"},
 		{"repetition_penalty", p.RepetitionPenalty, 0, inf, true, "a finite number above 0"},
 		{"presence_penalty", p.PresencePenalty, -2, 2, false, "from -2 to 2"},
 		{"frequency_penalty", p.FrequencyPenalty, -2, 2, false, "from -2 to 2"},
@@ -112,12 +140,21 @@ func (p Params) Validate() error {
 		lo, hi int
 	}{
 		{"top_k", p.TopK, -1, math.MaxInt32},
+		{"pool_size", p.Pool, 0, math.MaxInt32},
+		{"mirostat", p.Mirostat.Version, 0, 2},
+		{"fsd_k", p.FSD.K, fsdLeast(p.FSD), maxFSDCandidates},
+		{"fsd_n", p.FSD.N, fsdLeast(p.FSD), maxFSDOrder},
+		{"fsd_random", p.FSD.Random, 0, math.MaxInt32},
+		{"eos_bypassing_max", p.PutOff, 0, math.MaxInt32},
 		{"penalty_window", p.PenaltyWindow, 0, math.MaxInt32},
 		{"top_logprobs", p.TopLogprobs, 0, MaxTopLogprobs},
 	} {
 		if f.v < f.lo || f.v > f.hi {
 			return fmt.Errorf("sample: %w: %s is %d; it must be from %d to %d", ErrParams, f.name, f.v, f.lo, f.hi)
 		}
+	}
+	if p.Mirostat.Version > 0 && p.FSD.on() {
+		return fmt.Errorf("sample: %w: mirostat and fsd_alpha are both on; each chooses the token alone", ErrParams)
 	}
 	return p.validateBias()
 }
@@ -142,5 +179,5 @@ func (p *Params) penalised() bool {
 
 // filtered reports whether any step cuts the candidates down before the draw.
 func (p *Params) filtered() bool {
-	return p.TopK > 0 || p.TypicalP < 1 || p.TopP < 1 || p.MinP > 0
+	return p.Pool > 0 || p.TopK > 0 || p.TailFree < 1 || p.TypicalP < 1 || p.TopP < 1 || p.MinP > 0
 }

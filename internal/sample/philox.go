@@ -28,8 +28,15 @@ func philox(ctr [4]uint32, key [2]uint32) [4]uint32 {
 // in the sequence (prompt and answer) of the token being chosen, choice the
 // index of the answer among the n of one request.
 func Uniform(seed uint64, choice, position int) float64 {
+	u, _ := uniforms(seed, choice, position)
+	return u
+}
+
+// uniforms returns two such numbers that do not depend on each other, the first
+// of which is Uniform's.
+func uniforms(seed uint64, choice, position int) (u, v float64) {
 	ctr := [4]uint32{uint32(position), uint32(uint64(position) >> 32), uint32(choice), uint32(uint64(choice) >> 32)}
 	r := philox(ctr, [2]uint32{uint32(seed), uint32(seed >> 32)})
-	u := uint64(r[0]) | uint64(r[1])<<32
-	return float64(u>>11) * 0x1p-53
+	unit := func(lo, hi uint32) float64 { return float64((uint64(lo)|uint64(hi)<<32)>>11) * 0x1p-53 }
+	return unit(r[0], r[1]), unit(r[2], r[3])
 }

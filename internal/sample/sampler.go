@@ -53,9 +53,20 @@ type Sampler struct {
 	vocab   int
 	bias    []TokenLogprob // id and bias, by id: a map's order would not repeat
 	history *history       // nil without penalties
-	said    []int32        // prompt and answer, where there are rules
+	said    []int32        // prompt and answer, where rules or FSD look at them
+	answer  int            // tokens of the answer
+	mu      float64        // the bound of the surprise, in bits
+	putOff  int            // ends that were put off
+	last    drawn
 	scratch *Scratch
 	top     []TokenLogprob
+}
+
+// drawn is what Accept must know of the token that Next chose last.
+type drawn struct {
+	id     int32
+	bits   float64 // its surprise, with Mirostat
+	putOff bool    // it stands in an end's place
 }
 
 // NewSampler returns a sampler for logits of vocab entries. The tokens of the
@@ -69,7 +80,7 @@ func NewSampler(p Params, vocab int, prompt []int32) (*Sampler, error) {
 	if vocab < 1 || vocab > math.MaxInt32 {
 		return nil, fmt.Errorf("sample: %w: a vocabulary of %d tokens", ErrParams, vocab)
 	}
-	s := &Sampler{p: p, vocab: vocab}
+	s := &Sampler{p: p, vocab: vocab, mu: 2 * p.Mirostat.Tau, last: drawn{id: -1}}
 	for id, b := range p.LogitBias {
 		if int(id) >= vocab {
 			return nil, fmt.Errorf("sample: %w: logit_bias: token id %d is outside the vocabulary of %d", ErrParams, id, vocab)
@@ -85,11 +96,17 @@ func NewSampler(p Params, vocab int, prompt []int32) (*Sampler, error) {
 	if p.penalised() {
 		s.history = newHistory(p.PenaltyWindow, prompt, vocab)
 	}
-	if p.Rules != nil {
-		s.said = slices.Clone(prompt)
+	if s.remembers() {
+		s.said = append(make([]int32, 0, len(prompt)+answerTokens), prompt...)
 	}
 	return s, nil
 }
+
+// answerTokens is the length of an answer that has its place from the first.
+const answerTokens = 1024
+
+// remembers says whether the text so far is kept.
+func (s *Sampler) remembers() bool { return s.p.Rules != nil || s.p.FSD.on() }
 
 // Share makes the sampler use sc instead of memory of its own. Next may not be
 // called at the same time on two samplers that share.
@@ -107,11 +124,22 @@ func (s *Sampler) Fork() *Sampler {
 	return &f
 }
 
-// Accept adds a token to the answer. Next does not: a token drawn to check a
+// Accept adds a token to the answer; with Mirostat and PutOff it is the one that
+// Next gave last. Next does not: a token drawn to check a
 // draft, or beside another choice, may never become part of the answer.
 func (s *Sampler) Accept(id int32) {
-	if s.p.Rules != nil {
+	s.answer++
+	if s.remembers() {
 		s.said = append(s.said, id)
+	}
+	if id == s.last.id {
+		if s.p.Mirostat.Version > 0 {
+			s.observe(s.last.bits)
+		}
+		if s.last.putOff {
+			s.putOff++
+		}
+		s.last.id = -1
 	}
 	if s.history != nil {
 		s.history.add(id, true, s.vocab)
@@ -161,17 +189,83 @@ func (s *Sampler) choose(raw []float32, top int32, position, choice int, allowed
 	if top < 0 {
 		return 0, noCandidate(allowed)
 	}
-	if s.p.Temperature == 0 {
-		return top, nil
+	s.last = drawn{id: top}
+	var c []cand // what the token was chosen from; nil: all
+	if s.p.Temperature != 0 {
+		c = s.pick(logits, top, position, choice, allowed)
 	}
-	sc := s.memory()
-	u := Uniform(s.p.Seed, choice, position)
-	if !s.p.filtered() {
-		return sc.drawAll(logits, allowed, top, s.p.Temperature, u), nil
+	if s.putOff < s.p.PutOff && slices.Contains(s.p.End, s.last.id) {
+		s.likeliestOther(c, logits, allowed)
 	}
-	c := sc.filter(logits, allowed, logits[top], &s.p)
-	total := weigh(c, logits, largest(c, logits), s.p.Temperature)
-	return draw(c, u*total), nil
+	return s.last.id, nil
+}
+
+// pick chooses by the strategy and leaves the token in s.last. It returns the
+// candidates that it chose from, nil for all tokens.
+func (s *Sampler) pick(logits []float32, top int32, position, choice int, allowed Mask) (c []cand) {
+	sc, temperature := s.memory(), s.p.Temperature
+	if s.p.Pool > 0 {
+		logits, temperature = s.heat(logits, logits[top]), 1
+	}
+	u, coin := uniforms(s.p.Seed, choice, position)
+	total := 0.0
+	switch {
+	case s.p.FSD.on() && (s.answer >= s.p.FSD.Random || coin >= 0.5):
+		c, s.last.id = s.contrast(logits, allowed, logits[top], temperature)
+		return c
+	case s.p.Mirostat.Version > 0:
+		c, total = s.mirostat(logits, allowed, logits[top], temperature)
+		s.last.id = draw(c, u*total)
+		s.last.bits = surprise(c, s.last.id, total)
+		return c
+	case !s.p.filtered():
+		s.last.id = sc.drawAll(logits, allowed, top, temperature, u)
+		return nil
+	}
+	c = sc.filter(logits, allowed, logits[top], &s.p)
+	total = weigh(c, logits, largest(c, logits), temperature)
+	s.last.id = draw(c, u*total)
+	return c
+}
+
+// heat returns the distances of the logits from the largest, divided by the temperature.
+func (s *Sampler) heat(logits []float32, best float32) []float32 {
+	sc, scale := s.memory(), inverse(s.p.Temperature)
+	if s.p.Temperature == 1 {
+		return logits
+	}
+	if len(sc.logits) != len(logits) || &sc.logits[0] != &logits[0] {
+		sc.logits = append(sc.logits[:0], logits...)
+	}
+	for i, l := range sc.logits {
+		sc.logits[i] = clamp((float64(l) - float64(best)) * scale)
+	}
+	return sc.logits
+}
+
+// likeliestOther puts the likeliest candidate that ends nothing in the place of
+// an end, if there is one.
+func (s *Sampler) likeliestOther(c []cand, logits []float32, allowed Mask) {
+	best, id := math.Inf(-1), int32(-1)
+	if c == nil {
+		for i, l := range logits {
+			if float64(l) > best && allowed.Allowed(int32(i)) && !slices.Contains(s.p.End, int32(i)) {
+				best, id = float64(l), int32(i)
+			}
+		}
+	}
+	whole := math.Inf(1)
+	for _, x := range c {
+		if x.w > best && !slices.Contains(s.p.End, x.id) {
+			best, id = x.w, x.id
+		}
+		if x.id == s.last.id {
+			whole = x.w * math.Exp2(s.last.bits)
+		}
+	}
+	if id >= 0 {
+		s.last = drawn{id: id, bits: -math.Log2(best / whole), putOff: true}
+	}
 }
 
 func noCandidate(allowed Mask) error {

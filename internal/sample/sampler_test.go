@@ -198,7 +198,7 @@ func TestMaskAndErrors(t *testing.T) {
 
 func TestLogprobsAreOfTheRawDistribution(t *testing.T) {
 	logits := []float32{float32(math.Log(0.2)), float32(math.Log(0.5)), float32(math.Log(0.3)), float32(math.Inf(-1))}
-	p := Params{Temperature: 0, TopP: 1, TypicalP: 1, RepetitionPenalty: 1, TopLogprobs: 3, LogitBias: map[int32]float32{0: 50}}
+	p := Params{Temperature: 0, TopP: 1, TypicalP: 1, TailFree: 1, RepetitionPenalty: 1, TopLogprobs: 3, LogitBias: map[int32]float32{0: 50}}
 	r, err := must(t, p, 4, nil).Next(logits, 0, 0, nil)
 	if err != nil || r.ID != 0 || math.Abs(float64(r.Logprob)-math.Log(0.2)) > 1e-6 {
 		t.Fatalf("%+v, %v", r, err)
@@ -378,7 +378,7 @@ func FuzzHostileLogits(f *testing.F) {
 		for i := range logits {
 			logits[i] = math.Float32frombits(binary.LittleEndian.Uint32(data[4*i:]))
 		}
-		p := Params{Temperature: temperature, TopP: topP, MinP: minP, TypicalP: typical, TopK: topK, RepetitionPenalty: 1.1}
+		p := Params{Temperature: temperature, TopP: topP, MinP: minP, TypicalP: typical, TailFree: 1, TopK: topK, RepetitionPenalty: 1.1}
 		p.TopLogprobs = 2
 		s, err := NewSampler(p, len(logits), []int32{0})
 		if err != nil {
