@@ -59,7 +59,7 @@ func TestService(t *testing.T) {
 	if m.Name != "tiny" || m.Dir != filepath.Clean("/srv/data/models/tiny") || !strings.HasSuffix(m.SpecFile, "/models/tiny/model_spec.json") {
 		t.Errorf("%+v", m)
 	}
-	if m.Context != 4096 || m.KVType != "q8" || m.Strategy.Name != "top_p" || m.Strategy.TopP != 0.8 {
+	if m.Context != 4096 || m.KVType != "q8" || m.Strategy.Name != "top_p" || m.Strategy.TopP == nil || *m.Strategy.TopP != 0.8 {
 		t.Errorf("%+v", m)
 	}
 	want := []Part{{Kind: PartText, Text: "<|im_start|>"}, {Kind: PartQuery}, {Kind: PartText, Text: "\n"}, {Kind: PartAnswer}, {Kind: PartToken, Text: "eos"}}
@@ -92,7 +92,7 @@ func TestServiceErrors(t *testing.T) {
 		{"line_count = 2", "line_count = 3", "line3 is missing"},
 		{"{query}", "{hello}", "no place for the {query}"},
 		{"chat.std\n", "chat.none\n", "no section [prompt_template.chat.none]"},
-		{`"top_p":0.8`, `"top_p":8`, "top_p lies in"},
+		{`"top_p":0.8`, `"top_p":8`, "it lies from 0 to 1"},
 		{`"top_p":0.8`, `"top_p":`, "decoding_strategy"},
 	} {
 		text := strings.Replace(service, c.from, c.to, 1)

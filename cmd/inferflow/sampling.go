@@ -33,6 +33,17 @@ func (f *samplingFlags) add(fs *pflag.FlagSet) {
 	fs.Float64Var(&f.p.TopP, "top-p", 1, "keep the likeliest tokens up to this mass")
 	fs.Float64Var(&f.p.MinP, "min-p", 0, "keep tokens at least this times as likely as the likeliest")
 	fs.Float64Var(&f.p.TypicalP, "typical-p", 1, "keep the most typical tokens up to this mass")
+	fs.Float64Var(&f.p.TailFree, "tfs-z", 1, "tail-free sampling: keep the likeliest tokens up to this share of the bends of their probabilities")
+	fs.IntVar(&f.p.Mirostat.Version, "mirostat", 0, "steer the surprise of the tokens in place of the filters: version 1 or 2; 0: off")
+	fs.Float64Var(&f.p.Mirostat.Tau, "mirostat-tau", 5, "the surprise that Mirostat aims at, in bits")
+	fs.Float64Var(&f.p.Mirostat.Eta, "mirostat-eta", 0.1, "how fast Mirostat follows")
+	fs.Float64Var(&f.p.FSD.Alpha, "fsd-alpha", 0, "take the token that is likely and repeats nothing (FSD): weight of the n-grams, up to 1; 0: off")
+	fs.IntVar(&f.p.FSD.K, "fsd-k", 6, "likeliest tokens that FSD chooses from")
+	fs.IntVar(&f.p.FSD.N, "fsd-n", 3, "length of FSD's n-grams")
+	fs.Float64Var(&f.p.FSD.Beta, "fsd-beta", 0.9, "weight of FSD's longer n-grams before the shorter")
+	fs.IntVar(&f.p.FSD.Random, "fsd-random", 0, "of the first so many tokens each is drawn with probability 1/2 in place of FSD")
+	fs.IntVar(&f.p.Pool, "pool-size", 0, "first of all keep so many of the likeliest tokens, temperature first and --top-k last, as the C++ Inferflow does; 0: off")
+	fs.IntVar(&f.p.PutOff, "eos-bypassing-max", 0, "put the answer's end off so many times")
 	fs.Float64Var(&f.p.RepetitionPenalty, "repetition-penalty", 1, "divide the logits of tokens seen before")
 	fs.Float64Var(&f.p.PresencePenalty, "presence-penalty", 0, "subtract from the logits of tokens in the answer")
 	fs.Float64Var(&f.p.FrequencyPenalty, "frequency-penalty", 0, "subtract for each time the answer has the token")
@@ -57,9 +68,7 @@ func (f *samplingFlags) params(defaults sample.Params) (complete.Params, error) 
 			*v.dst = *v.src
 		}
 	}
-	if given("top-k") {
-		p.TopK = f.p.TopK
-	}
+	f.strategies(&p)
 	p.PenaltyWindow = f.p.PenaltyWindow
 	p.Seed = sample.RandomSeed()
 	if given("seed") {
@@ -87,6 +96,29 @@ func (f *samplingFlags) params(defaults sample.Params) (complete.Params, error) 
 		return complete.Params{}, usageError{err}
 	}
 	return complete.Params{Sample: p, Max: f.max, Stop: f.stop, IgnoreEnd: f.past}, nil
+}
+
+// strategies merges the flags that are whole numbers, and those of the ways to
+// choose beside the usual filters.
+func (f *samplingFlags) strategies(p *sample.Params) {
+	for _, v := range []struct {
+		name     string
+		dst, src *float64
+	}{{"tfs-z", &p.TailFree, &f.p.TailFree}, {"mirostat-tau", &p.Mirostat.Tau, &f.p.Mirostat.Tau}, {"mirostat-eta", &p.Mirostat.Eta, &f.p.Mirostat.Eta},
+		{"fsd-alpha", &p.FSD.Alpha, &f.p.FSD.Alpha}, {"fsd-beta", &p.FSD.Beta, &f.p.FSD.Beta}} {
+		if f.fs.Changed(v.name) {
+			*v.dst = *v.src
+		}
+	}
+	for _, v := range []struct {
+		name     string
+		dst, src *int
+	}{{"top-k", &p.TopK, &f.p.TopK}, {"mirostat", &p.Mirostat.Version, &f.p.Mirostat.Version}, {"fsd-k", &p.FSD.K, &f.p.FSD.K}, {"fsd-n", &p.FSD.N, &f.p.FSD.N},
+		{"fsd-random", &p.FSD.Random, &f.p.FSD.Random}, {"pool-size", &p.Pool, &f.p.Pool}, {"eos-bypassing-max", &p.PutOff, &f.p.PutOff}} {
+		if f.fs.Changed(v.name) {
+			*v.dst = *v.src
+		}
+	}
 }
 
 func parseBias(list []string) (map[int32]float32, error) {

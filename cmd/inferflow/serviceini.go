@@ -136,12 +136,15 @@ func (x *iniService) open(ctx context.Context, o model.Options) (*complete.Servi
 	for _, n := range s.Notes {
 		notice(n)
 	}
+	if err := s.SetDefaults(strategyParams(x.model.Strategy)); err != nil {
+		s.Close()
+		return nil, err
+	}
 	return s, nil
 }
 
-// settle gives the model the file's sampling and prompt template.
+// settle gives the model the file's prompt template.
 func (x *iniService) settle(m *model.Model) error {
-	x.sampling(&m.Generation)
 	if x.model.Prompt == nil || m.Tokenizer == nil {
 		return nil
 	}
@@ -169,43 +172,4 @@ func (x *iniService) token(tok *tokenizer.Tokenizer) func(string) (string, bool)
 		}
 		return "", name == "bos" || name == "eos" // a vocabulary without them has nothing to put there
 	}
-}
-
-// sampling sets what the decoding strategy means where a request says nothing.
-func (x *iniService) sampling(g *model.Generation) {
-	s := x.model.Strategy
-	if s.Name == "" {
-		return
-	}
-	or := func(v, d float64) *float64 {
-		if v == 0 {
-			v = d
-		}
-		return &v
-	}
-	one, k := 1.0, s.MaxK
-	if k == 0 {
-		k = 8
-	}
-	*g = model.Generation{Temperature: &one, EndTokens: g.EndTokens, Sources: g.Sources}
-	switch s.Name {
-	case "greedy":
-		g.Greedy = true
-	case "top_k":
-		g.TopK = &k
-	case "min_p":
-		g.MinP = or(0, 0.05)
-	case "typical":
-		g.TypicalP = or(0, 0.95)
-	case "std", "top_p":
-		g.TopP, g.TopK = or(s.TopP, 0.9), &k
-	default:
-		notice(fmt.Sprintf("decoding_strategy %s is not served; sample.std is used", s.Name))
-		g.TopP, g.TopK = or(0, 0.9), &k
-	}
-	if s.Bypass > 0 {
-		notice("eos_bypassing_max has no effect")
-	}
-	source := filepath.Base(x.file.Path)
-	g.Sources = append(g.Sources, spec.ConfigValue{Key: "decoding_strategy", Value: s.Name, Source: source})
 }

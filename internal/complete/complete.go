@@ -108,6 +108,16 @@ func (s *Service) Close() error {
 // the model's Generation.
 func (s *Service) Defaults() sample.Params { return s.defaults }
 
+// SetDefaults replaces the sampling parameters where a request names none. It
+// must come before the first request. The error wraps sample.ErrParams.
+func (s *Service) SetDefaults(p sample.Params) error {
+	if err := p.Validate(); err != nil {
+		return fmt.Errorf("complete: %w", err)
+	}
+	s.defaults = p
+	return nil
+}
+
 // settle takes the model's own sampling values, but those that make no sense.
 func (s *Service) settle() {
 	g := s.Model.Generation
@@ -259,6 +269,9 @@ func (s *Service) Start(ctx context.Context, ids []int32, p Params) (*Run, error
 	r := engine.Request{Prompt: ids, Params: p.Sample, Max: p.Max, N: p.N, PromptLogprobs: p.PromptLogprobs, End: p.StopTokens}
 	if !p.IgnoreEnd {
 		r.End = append(append([]int32{}, p.StopTokens...), s.Model.Generation.EndTokens...)
+	}
+	if p.Sample.PutOff > 0 {
+		r.Params.End = r.End
 	}
 	if s.Encodes() {
 		s.decode(&p)

@@ -34,6 +34,7 @@ type common struct {
 	IncludeStop       bool                `json:"include_stop_str_in_output"`
 	SkipSpecial       *bool               `json:"skip_special_tokens"`
 	Task              string              `json:"task"` // of an encoder-decoder: summarize, translate:en-fr, …
+	strategies
 	refused
 }
 
@@ -122,6 +123,7 @@ func (v *Server) params(c *common, maxTokens *int, maxName string) (p complete.P
 	if c.TopK != nil {
 		s.TopK = *c.TopK
 	}
+	c.strategies.apply(&s)
 	s.Seed = sample.RandomSeed()
 	if c.Seed != nil {
 		s.Seed = uint64(*c.Seed)
