@@ -42,8 +42,8 @@ specification have the names of their weights, name(x, "…") gives any value on
 			if tf.against == "" {
 				return usagef("--against FILE is missing: the activations to compare with")
 			}
-			if !(tf.tol > 0) {
-				return usagef("--tol %g: want a number above 0", tf.tol)
+			if !(tf.tol > 0 && tf.tol < 1) {
+				return usagef("--tol %g: want a number above 0 and below 1", tf.tol)
 			}
 			o, err := f.options()
 			if err != nil {
@@ -100,13 +100,21 @@ func runTrace(m *model.Model, tf traceFlags) error {
 			return err
 		}
 	}
+	return traceVerdict(rep, tf.against)
+}
+
+// traceVerdict is nil only where every number that was compared agrees.
+func traceVerdict(rep *activations.Report, file string) error {
+	unknown := rep.Undecided()
 	switch {
 	case rep.Compared == 0:
-		return fmt.Errorf("spec trace: no value of the specification has a name of %s", tf.against)
+		return fmt.Errorf("spec trace: no value of the specification has a name of %s", file)
 	case rep.First != nil:
 		return fmt.Errorf("spec trace: line %d is the first that differs from the reference", rep.First.Line.Line)
 	case slices.ContainsFunc(rep.Apart, func(m activations.Match) bool { return m.Name == "logits" }):
 		return fmt.Errorf("spec trace: the logits have another shape than the reference's")
+	case unknown != nil:
+		return fmt.Errorf("spec trace: line %d, %s: NaN here and in the reference, so nothing tells whether they agree: try other ids", unknown.Line.Line, unknown.Name)
 	}
 	return nil
 }
@@ -162,6 +170,8 @@ func (p *tracePrinter) table(all bool) {
 			what = "another thing there"
 		} else if m.Error > p.tol {
 			what = "differs"
+		} else if m.Unknown > 0 {
+			what = "NaN on both sides"
 		}
 		t.add(fmt.Sprint(m.Line.Line), m.Name, errorText(m.Error), what, p.text(m.Line))
 	}
@@ -203,11 +213,16 @@ func (p *tracePrinter) rows(all bool) []activations.Match {
 		if !ok {
 			at[m.Line] = len(rows)
 			rows = append(rows, m)
-		} else if better := rows[i].Namesake && !m.Namesake; better || m.Namesake == rows[i].Namesake && m.Error > rows[i].Error && !(rows[i].Error > p.tol) {
+		} else if better := rows[i].Namesake && !m.Namesake; better || m.Namesake == rows[i].Namesake && worse(m, rows[i]) && !(rows[i].Error > p.tol) {
 			rows[i] = m
 		}
 	}
 	return rows
+}
+
+// worse orders values of one line: by error, then by what nothing tells.
+func worse(m, than activations.Match) bool {
+	return m.Error > than.Error || m.Error == than.Error && m.Unknown > than.Unknown
 }
 
 func errorText(e float64) string {
@@ -268,6 +283,7 @@ type traceValue struct {
 	Layer int      `json:"layer"`
 	Shape []int    `json:"shape"`
 	Error *float64 `json:"error"` // null: infinite
+	NaN   int      `json:"nan_on_both_sides,omitempty"`
 }
 
 type traceFirst struct {
@@ -279,7 +295,7 @@ type traceFirst struct {
 }
 
 func valueJSON(m activations.Match) traceValue {
-	return traceValue{m.Name, m.Line.Line, m.Layer, m.Shape, finite(m.Error)}
+	return traceValue{m.Name, m.Line.Line, m.Layer, m.Shape, finite(m.Error), m.Unknown}
 }
 
 func finite(x float64) *float64 {
@@ -291,7 +307,7 @@ func finite(x float64) *float64 {
 
 func (p *tracePrinter) json() error {
 	r := p.rep
-	out := traceJSON{Spec: p.file, Agrees: r.First == nil && r.Compared > 0, Worst: finite(r.Worst), Compared: r.Compared, Absent: r.Absent}
+	out := traceJSON{Spec: p.file, Agrees: traceVerdict(r, "") == nil, Worst: finite(r.Worst), Compared: r.Compared, Absent: r.Absent}
 	for _, m := range r.Matches {
 		out.Values = append(out.Values, valueJSON(m))
 	}

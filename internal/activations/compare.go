@@ -52,6 +52,17 @@ type Report struct {
 	Compared int
 }
 
+// Undecided is the first value with numbers that are NaN on both sides, nil
+// where there is none: such a value neither agrees nor differs.
+func (r *Report) Undecided() *Match {
+	for i := range r.Matches {
+		if m := &r.Matches[i]; m.Unknown > 0 && !m.Namesake {
+			return m
+		}
+	}
+	return nil
+}
+
 // Compare runs the graph exactly over batches of the reference's ids (of an
 // encoder-decoder: the source, then the decoder's) and holds every named value
 // against the reference's. tol is the error from which on values differ.
@@ -249,7 +260,7 @@ func (c *comparison) finish(g *graph.Graph) {
 	seen := map[string]bool{}
 	for _, m := range r.Matches {
 		seen[m.Name] = true
-		if m.Error <= c.tol && agrees[m.node] == "" {
+		if m.Error <= c.tol && m.Unknown == 0 && agrees[m.node] == "" {
 			agrees[m.node] = m.Name
 		}
 	}

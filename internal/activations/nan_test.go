@@ -4,7 +4,9 @@ import (
 	"math"
 	"testing"
 
+	"github.com/inferflow/inferflow/format/safetensors"
 	"github.com/inferflow/inferflow/internal/device/ref"
+	"github.com/inferflow/inferflow/internal/graph"
 )
 
 // TestNoNumbers: what is no number on one side only differs; on both it is counted.
@@ -32,5 +34,19 @@ func TestNoNumbers(t *testing.T) {
 		if differs := m.Error > cmp.tol; differs != c.differs || m.Unknown != c.unknown || math.IsNaN(m.Error) {
 			t.Errorf("%s: error %g, %d unknown", name, m.Error, m.Unknown)
 		}
+	}
+}
+
+// TestUndecided: a value with NaN on both sides is neither agreement nor a
+// difference, and what is computed from it is not computed from one that agrees.
+func TestUndecided(t *testing.T) {
+	g := &graph.Graph{Nodes: []*graph.Node{{ID: 0, Line: graph.Line{Line: 1}}, {ID: 1, In: []int{0}, Line: graph.Line{Line: 2}}}}
+	c := &comparison{tol: 1e-4, r: &Reference{file: &safetensors.File{}}, rep: &Report{Matches: []Match{{Name: "a", Unknown: 3}, {Name: "b", node: 1, asked: 1, Error: 1}}}}
+	c.finish(g)
+	if m := c.rep.Undecided(); m == nil || m.Name != "a" {
+		t.Errorf("undecided: %v", m)
+	}
+	if d := c.rep.First; d == nil || d.Name != "b" || len(d.Agrees) > 0 {
+		t.Errorf("first difference %+v", d)
 	}
 }

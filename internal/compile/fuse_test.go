@@ -212,6 +212,19 @@ func TestAssign(t *testing.T) {
 	}
 }
 
+// TestCutBounds: a cut lies between two layers; before the first and behind the
+// last one a stage would hold only the embedding or the head, or no encoder.
+func TestCutBounds(t *testing.T) {
+	for _, name := range shapeNames(t) {
+		p, _ := compiled(t, name, Options{})
+		for _, cuts := range [][]int{{-1}, {0}, {p.Layers}, {p.Layers + 1}, {1, 1}, {2, 1}, {1, p.Layers}} {
+			if _, err := program.Cut(p, cuts...); !errors.Is(err, program.ErrCut) {
+				t.Errorf("%s: cut before %d: %v", name, cuts, err)
+			}
+		}
+	}
+}
+
 // sharesKeys says whether a layer reads the keys and values of another.
 func sharesKeys(p *program.Program) bool {
 	return slices.ContainsFunc(p.Steps, func(s program.Step) bool {

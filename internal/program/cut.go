@@ -10,7 +10,8 @@ var ErrCut = errors.New("the program cannot be cut there")
 
 // Cut splits a program before the given layers into stages, ascending; none
 // gives one stage. Values that later stages read are sent along, whoever made
-// them. A stage that reads a cache filled by another stage is refused.
+// them. Each lies between two layers: a stage of the embedding or the head alone
+// gains nothing, and one behind an encoder-decoder's layers lacks the encoder. A stage that reads a cache filled by another stage is refused.
 // Buffers must not have been assigned yet.
 func Cut(p *Program, before ...int) ([]*Program, error) {
 	bounds, err := stepBounds(p, before)
@@ -33,12 +34,15 @@ func Cut(p *Program, before ...int) ([]*Program, error) {
 
 func stepBounds(p *Program, before []int) ([]int, error) {
 	bounds := []int{0}
+	if p.Layers < 2 && len(before) > 0 {
+		return nil, fmt.Errorf("program: cut before layer %d: %w: it has one layer", before[0], ErrCut)
+	}
 	for _, l := range before {
 		at := 0
 		for at < len(p.Steps) && p.Steps[at].Layer < l {
 			at++
 		}
-		if at <= bounds[len(bounds)-1] || at >= len(p.Steps) {
+		if l < 1 || l >= p.Layers || at <= bounds[len(bounds)-1] || at >= len(p.Steps) {
 			return nil, fmt.Errorf("program: cut before layer %d: %w: the layers must be ascending, from 1 to %d", l, ErrCut, p.Layers-1)
 		}
 		bounds = append(bounds, at)

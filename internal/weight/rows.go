@@ -193,10 +193,10 @@ func stack(w *graph.Weight, args []*Rows) (*Rows, error) {
 	if err != nil {
 		return nil, err
 	}
-	n := args[0].Shape.Rows()
-	if len(args[0].Shape) == 1 {
-		n = 1
+	if len(args[0].Shape) == 0 { // the parts are the values of one row
+		return concatColumns(args, w.Shape), nil
 	}
+	n := args[0].Shape.Rows()
 	return &Rows{Type: args[0].Type, Shape: w.Shape, row: func(i int) []byte { return args[i/n].row(i % n) }}, nil
 }
 
@@ -219,7 +219,7 @@ func reshape(w *graph.Weight, r *Rows) (*Rows, error) {
 func transpose(w *graph.Weight, r *Rows) (*Rows, error) {
 	shape := tensor.Shape(w.Shape)
 	d := len(shape)
-	if w.Perm[d-1] == d-1 {
+	if d == 0 || w.Perm[d-1] == d-1 {
 		st := rowStrides(r.Shape)
 		return &Rows{Type: r.Type, Shape: shape, row: func(i int) []byte {
 			src := 0
