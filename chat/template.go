@@ -77,8 +77,8 @@ type Template struct {
 // trialSteps and trialMemory bound the trial renderings of a template together:
 // those in use take some thousands of steps.
 const (
-	trialSteps  = 1_000_000
-	trialMemory = 64 << 20
+	trialSteps  = 300_000
+	trialMemory = 32 << 20
 )
 
 // Piece is a stretch of the prompt; User says that it came from the

@@ -107,14 +107,11 @@ func filterStripTags(r *run, v Value, a *args) (Value, error) {
 		s = s.slice(open+skip+k+len(closer), len(s.s))
 	}
 	b.add(s)
-	var words []Value
-	for _, w := range b.str().fields(-1) {
-		words = append(words, w)
-	}
-	if err := r.list(len(words)); err != nil {
+	text := b.str()
+	if err := r.list(text.countFields()); err != nil {
 		return nil, err
 	}
-	out, err := r.join(lit(" "), words)
+	out, err := r.join(lit(" "), strList(text.fields(-1)).items)
 	if err != nil || !strings.Contains(out.s, "&") {
 		return out, err
 	}

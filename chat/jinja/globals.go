@@ -40,19 +40,30 @@ func globalRange(r *run, a *args) (Value, error) {
 		return nil, errorf("range cannot have step 0")
 	}
 	out := &List{kind: kindRange, ends: [3]int64{lo, hi, step}}
-	for i := lo; step > 0 && i < hi || step < 0 && i > hi; i += step {
-		if len(out.items) == maxRange {
-			return nil, limitf("a range of more than %d items", maxRange)
-		}
-		if err := r.list(1); err != nil {
-			return nil, err
-		}
-		out.items = append(out.items, i)
-		if step > 0 && i > hi-step || step < 0 && i < hi-step {
-			break // the next one would pass the end, and might overflow
-		}
+	count := rangeLen(lo, hi, step)
+	if count > maxRange {
+		return nil, limitf("a range of more than %d items", maxRange)
+	}
+	if err := r.list(int(count)); err != nil {
+		return nil, err
+	}
+	out.items = make([]Value, count)
+	for i := range out.items {
+		out.items[i] = lo + int64(i)*step
 	}
 	return out, nil
+}
+
+// rangeLen is the number of items of a range; differences are taken without a
+// sign, where they cannot overflow.
+func rangeLen(lo, hi, step int64) uint64 {
+	switch {
+	case step > 0 && lo < hi:
+		return (uint64(hi)-uint64(lo)-1)/uint64(step) + 1
+	case step < 0 && lo > hi:
+		return (uint64(lo)-uint64(hi)-1)/-uint64(step) + 1
+	}
+	return 0
 }
 
 func globalNamespace(r *run, a *args) (Value, error) {

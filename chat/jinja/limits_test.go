@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"math"
 	"strings"
 	"testing"
 	"time"
@@ -115,5 +116,29 @@ func TestUse(t *testing.T) {
 	}
 	if _, err := renderSource(source, raw, Limits{}); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestRangeLen counts as Python does, at the ends of what a number holds too.
+func TestRangeLen(t *testing.T) {
+	const least, most = math.MinInt64, math.MaxInt64
+	for _, c := range []struct {
+		lo, hi, step int64
+		want         uint64
+	}{
+		{0, 0, 1, 0}, {0, 5, 1, 5}, {0, 5, 2, 3}, {5, 0, -2, 3}, {5, 0, 1, 0}, {0, 5, -1, 0}, {-3, 4, 7, 1}, {-3, 4, 6, 2},
+		{least, most, 1, math.MaxUint64}, {most, least, least, 2}, {most, least, -1, math.MaxUint64}, {most - 1, most, most, 1}, {least, most, most, 3},
+	} {
+		if got := rangeLen(c.lo, c.hi, c.step); got != c.want {
+			t.Errorf("range(%d, %d, %d): %d items, want %d", c.lo, c.hi, c.step, got, c.want)
+		}
+	}
+	for source, want := range map[string]string{
+		"{{ range(9223372036854775800, 9223372036854775807, 5)|list }}": "[9223372036854775800, 9223372036854775805]",
+		"{{ range(5, -5, -4)|list }}":                                   "[5, 1, -3]",
+	} {
+		if got, err := renderSource(source, json.RawMessage("{}"), Limits{}); err != nil || got.String() != want {
+			t.Errorf("%s: %q, %v", source, got, err)
+		}
 	}
 }

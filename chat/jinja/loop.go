@@ -175,7 +175,7 @@ func (s *forStmt) loop(r *run, sc *scope, v Value, depth int) error {
 		if !ok {
 			break
 		}
-		if err := r.step(1); err != nil {
+		if err := r.step(2); err != nil { // a turn makes a scope as well
 			return at(s.pos, err)
 		}
 		err = s.once(r, sc, l)

@@ -128,7 +128,7 @@ func strSplit(right bool) strMethod {
 		limit := clamp(n, -1, len(s.s)+1)
 		var parts []Str
 		if isNone(v[0]) {
-			if err := r.list(len(s.s) / 8); err != nil {
+			if err := r.list(s.countFields()); err != nil {
 				return nil, err
 			}
 			if right {

@@ -21,6 +21,20 @@ func (s Str) strip(cut *Str, left, right bool) Str {
 	return s.slice(lo, hi)
 }
 
+// countFields is the number of runs that are no whitespace.
+func (s Str) countFields() int {
+	n, inside := 0, false
+	for _, c := range s.s {
+		if isSpace(c) {
+			inside = false
+		} else if !inside {
+			inside = true
+			n++
+		}
+	}
+	return n
+}
+
 // fields splits at runs of whitespace, at most n times if n >= 0.
 func (s Str) fields(n int) []Str {
 	var out []Str

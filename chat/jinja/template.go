@@ -7,21 +7,21 @@ import (
 
 // Limits bound what a template may use; a zero field means its default.
 type Limits struct {
-	Steps  int   // nodes evaluated and items visited; default 10 million
+	Steps  int   // nodes evaluated and items visited; default 4 million
 	Output int   // bytes of any one string and of the output; default 16 MiB
-	Memory int64 // bytes allocated in all for strings and lists; default 512 MiB
+	Memory int64 // bytes allocated in all for strings and lists; default 256 MiB
 	Source int   // bytes of template source; default 1 MiB
 }
 
 func (l Limits) orDefaults() Limits {
 	if l.Steps == 0 {
-		l.Steps = 10_000_000
+		l.Steps = 4_000_000
 	}
 	if l.Output == 0 {
 		l.Output = 16 << 20
 	}
 	if l.Memory == 0 {
-		l.Memory = 512 << 20
+		l.Memory = 256 << 20
 	}
 	if l.Source == 0 {
 		l.Source = 1 << 20
@@ -214,25 +214,59 @@ func (r *run) write(s Str) error {
 }
 
 // scope holds the names of one block; names not found are looked for outwards.
+// The few that a loop's body has lie in few, without a map for each turn.
 type scope struct {
-	vars   map[string]Value
+	few    [fewNames]binding
+	n      int
+	vars   map[string]Value // all names where there are more, else nil
 	parent *scope
 }
+
+type binding struct {
+	name string
+	v    Value
+}
+
+const fewNames = 4
 
 func (s *scope) inner() *scope { return &scope{parent: s} }
 
 func (s *scope) get(name string) (Value, bool) {
 	for ; s != nil; s = s.parent {
-		if v, ok := s.vars[name]; ok {
-			return v, true
+		if s.vars != nil {
+			if v, ok := s.vars[name]; ok {
+				return v, true
+			}
+			continue
+		}
+		for i := range s.few[:s.n] {
+			if s.few[i].name == name {
+				return s.few[i].v, true
+			}
 		}
 	}
 	return nil, false
 }
 
 func (s *scope) set(name string, v Value) {
-	if s.vars == nil {
-		s.vars = map[string]Value{}
+	if s.vars != nil {
+		s.vars[name] = v
+		return
+	}
+	for i := range s.few[:s.n] {
+		if s.few[i].name == name {
+			s.few[i].v = v
+			return
+		}
+	}
+	if s.n < fewNames {
+		s.few[s.n] = binding{name, v}
+		s.n++
+		return
+	}
+	s.vars = make(map[string]Value, 2*fewNames)
+	for _, b := range s.few {
+		s.vars[b.name] = b.v
 	}
 	s.vars[name] = v
 }

@@ -37,7 +37,7 @@ type chatRequest struct {
 // about a second's work.
 const (
 	maxMessages   = 16384
-	templateSteps = 1_000_000
+	templateSteps = 4_000_000
 )
 
 var roles = map[string]bool{"system": true, "developer": true, "user": true, "assistant": true, "tool": true}
