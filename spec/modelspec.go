@@ -49,6 +49,9 @@ var fileKeys = []string{
 // ParseModelSpec reads a model_spec.json; lines at its head that begin with #
 // are skipped. It fails with ErrModelSpec where the file is none.
 func ParseModelSpec(data []byte) (*ModelSpec, error) {
+	if len(data) > maxSource {
+		return nil, fmt.Errorf("spec: %w: it is larger than %d bytes", ErrModelSpec, maxSource)
+	}
 	data = bytes.TrimPrefix(data, []byte("\xef\xbb\xbf"))
 	for {
 		t := bytes.TrimLeft(data, " \t\r\n")
@@ -128,6 +131,9 @@ func (s *ModelSpec) check(top map[string]any) error {
 			return fmt.Errorf("spec: %w: network_structure.%s is %s; known are %q", ErrModelSpec, one.key, shown(v), one.want)
 		}
 	}
+	if err := s.checkNames(); err != nil {
+		return err
+	}
 	if err := s.checkNumbers(top); err != nil {
 		return err
 	}
@@ -143,6 +149,32 @@ func (s *ModelSpec) check(top map[string]any) error {
 	}
 	if text(top, "token_remap_file") != "" {
 		s.Notes = append(s.Notes, "model_spec.json: token_remap_file is not used")
+	}
+	return nil
+}
+
+// maxTensorName bounds what names of tensors are made of, many times over.
+const maxTensorName = 1 << 10
+
+// checkNames refuses prefixes and mappings that no tensor's name could have.
+func (s *ModelSpec) checkNames() error {
+	check := func(key, name string) error {
+		if len(name) > maxTensorName {
+			return fmt.Errorf("spec: %w: network_structure.%s: a name has %d bytes; %d are possible", ErrModelSpec, key, len(name), maxTensorName)
+		}
+		return nil
+	}
+	if err := check("tensor_name_prefix", text(s.Structure, "tensor_name_prefix")); err != nil {
+		return err
+	}
+	for _, key := range []string{"tensor_name_mapping", "tensor_name_pre_mapping"} {
+		names, _ := s.Structure[key].(map[string]any)
+		for _, from := range slices.Sorted(maps.Keys(names)) {
+			to, _ := names[from].(string)
+			if err := errors.Join(check(key, from), check(key, to)); err != nil {
+				return err
+			}
+		}
 	}
 	return nil
 }

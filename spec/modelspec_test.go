@@ -40,6 +40,8 @@ func TestParseModelSpec(t *testing.T) {
 		{"65024", "4611686018427387904"}, {"65024", "-1"}, {"65024", "1.5"}, {"0.111111", "1e308"}, {"0.111111", "1e999"},
 		{`"colour": "green"`, `"expert_count": -5`}, {`"colour": "green"`, `"kq_scale": 0`}, {`"colour": "green"`, `"kq_scale": 1e308`},
 		{`"colour": "green"`, `"rope_theta": -1`}, {`"colour": "green"`, `"moe_layer_start": -1000000000`}, {`"alibi"`, `"` + strings.Repeat("x", 100000) + `"`},
+		{`"colour": "green"`, `"tensor_name_prefix": "` + strings.Repeat("x", 1000000) + `"`}, {"h.{i}.ln.weight", strings.Repeat("h", 100000)},
+		{"dec.{i}.self_attn.pre_norm.weight", strings.Repeat("d", 100000)}, {"# of the file", "# " + strings.Repeat("x", maxSource)},
 	} {
 		if _, err := ParseModelSpec([]byte(strings.Replace(oldSpec, c.from, c.to, 1))); !errors.Is(err, ErrModelSpec) || len(err.Error()) > 500 {
 			t.Errorf("%s: %v", c.to, err)

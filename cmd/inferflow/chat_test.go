@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/inferflow/inferflow/chat"
 	"github.com/inferflow/inferflow/internal/complete"
@@ -238,6 +239,20 @@ func TestHistory(t *testing.T) {
 	b, _ := os.ReadFile(path)
 	if err != nil || len(h.entries) != historyEntries || h.entries[0] != "0" || bytes.Count(b, []byte("\n")) != historyEntries {
 		t.Errorf("%d entries from %q, %v; %d lines", len(h.entries), h.entries[0], err, bytes.Count(b, []byte("\n")))
+	}
+	old, young := filepath.Join(filepath.Dir(path), "chat_history.123"), filepath.Join(filepath.Dir(path), "chat_history.456")
+	for i, p := range []string{old, young} {
+		at := time.Now().Add(-stale * time.Duration(3-2*i) / 2)
+		if err := errors.Join(os.WriteFile(p, nil, 0o600), os.Chtimes(p, at, at)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.sweep()
+	if _, err := os.Stat(old); !os.IsNotExist(err) {
+		t.Error("what a killed run left stays")
+	}
+	if _, err := os.Stat(young); err != nil {
+		t.Errorf("what another run writes is gone: %v", err)
 	}
 	if h, err = openHistory(t.TempDir()); err == nil || h.add("x") != nil || h.find("x", 1) != 0 {
 		t.Errorf("a folder as history: %v", err)

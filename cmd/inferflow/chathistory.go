@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 const (
@@ -84,8 +85,25 @@ func (h *messageHistory) append(s string) error {
 	return f.Close()
 }
 
+// stale is the age from which on a file of rewrite's was left by a killed run.
+const stale = time.Hour
+
+// sweep removes what killed runs left half rewritten.
+func (h *messageHistory) sweep() {
+	left, err := os.ReadDir(filepath.Dir(h.path))
+	if err != nil {
+		return
+	}
+	for _, e := range left {
+		if info, err := e.Info(); err == nil && strings.HasPrefix(e.Name(), "chat_history.") && info.Mode().IsRegular() && time.Since(info.ModTime()) > stale {
+			os.Remove(filepath.Join(filepath.Dir(h.path), e.Name()))
+		}
+	}
+}
+
 // rewrite shortens the file to what is remembered.
 func (h *messageHistory) rewrite() error {
+	h.sweep()
 	f, err := os.CreateTemp(filepath.Dir(h.path), "chat_history.*")
 	if err != nil {
 		return fmt.Errorf("chat: history: %w", err)

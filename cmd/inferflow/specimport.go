@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 
@@ -20,7 +21,12 @@ used as it is: --spec OLD.json.`,
   inferflow run ./folder --spec model.star "Hello"`,
 		Args: argsBetween(1, 1, "a model_spec.json"),
 		RunE: func(c *cobra.Command, args []string) error {
-			data, err := os.ReadFile(args[0])
+			f, err := os.Open(args[0])
+			if err != nil {
+				return err
+			}
+			defer f.Close()
+			data, err := io.ReadAll(io.LimitReader(f, maxInput))
 			if err != nil {
 				return err
 			}

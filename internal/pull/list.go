@@ -88,7 +88,7 @@ func Again(path string, o Options) string {
 }
 
 // Remove deletes a model from the cache, with whatever a broken-off download
-// left of it; of a split file, every part. It never touches a file outside the
+// left of it and what its archive was unpacked to; of a split file, every part. It never touches a file outside the
 // cache. The error wraps ErrNotFound if there was nothing.
 func Remove(ctx context.Context, ref string, o Options) error {
 	p, err := newPuller(o)
@@ -135,13 +135,15 @@ func (p *puller) remove(ctx context.Context, ref string, t target) error {
 	}
 	defer unlock()
 	dest, found := p.path(t), false
-	p.discard(t, dest)
-	for _, path := range []string{dest + stampSuffix, dest} {
-		if err := os.Remove(path); err == nil {
-			found = true
-		} else if !errors.Is(err, fs.ErrNotExist) {
+	dir := dest + unpackedSuffix
+	for _, path := range []string{dest + stampSuffix, dest, dest + partialSuffix, dest + partialSuffix + ".json", p.wheelDir(t), dir, dir + unpackSuffix} {
+		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err := os.RemoveAll(path); err != nil {
 			return storage(err, path, 0)
 		}
+		found = true
 	}
 	if !found {
 		return fmt.Errorf("pull: %w: %s is not in the cache", ErrNotFound, ref)

@@ -338,6 +338,11 @@ func TestRemove(t *testing.T) {
 	l := newLab(t)
 	ref := serve(t, s) + "/m"
 	path := l.must(ref, blob)
+	for _, left := range []string{path + partialSuffix, path + unpackedSuffix, path + unpackedSuffix + unpackSuffix} {
+		if err := os.Mkdir(left, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
 	if err := Remove(t.Context(), ref, l.o); err != nil {
 		t.Fatal(err)
 	}

@@ -21,10 +21,16 @@ const (
 	freeGrowth = 256 << 20 // bytes that may come of an archive of any size
 )
 
+// The folder that an archive is unpacked to, and that of one under way.
+const (
+	unpackedSuffix = ".d"
+	unpackSuffix   = ".unpack"
+)
+
 // unzipped is the folder that the archive at path holds, unpacked beside it: a
 // model that is published as one zip. The folder gets its name when it is whole.
 func (p *puller) unzipped(ctx context.Context, path string) (string, error) {
-	dir := path + ".d"
+	dir := path + unpackedSuffix
 	if fresh(dir, path) {
 		return modelRoot(dir), nil
 	}
@@ -40,7 +46,7 @@ func (p *puller) unzipped(ctx context.Context, path string) (string, error) {
 	if free, ok := p.free(filepath.Dir(path)); ok && free < total {
 		return "", fmt.Errorf("pull: %s: %w: %d bytes are needed, %d are free", path, ErrDiskFull, total, free)
 	}
-	tmp := dir + ".unpack"
+	tmp := dir + unpackSuffix
 	if err := os.RemoveAll(tmp); err != nil {
 		return "", fmt.Errorf("pull: %w", err)
 	}
