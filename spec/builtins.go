@@ -68,7 +68,9 @@ var vocabulary = []section{
 		{"head_linear", doHeadLinear, docHeadLinear}, {"index_topk", doIndexTopK, docIndexTopK},
 	}},
 	{"With a state of the sequence", []word{
-		{"conv1d", doConv1D, docConv1D}, {"ssd_scan", doScan, docScan}, {"gated_delta", doGatedDelta, docGatedDelta},
+		{"conv1d", doConv1D, docConv1D}, {"shift", doShift, docShift}, {"ssd_scan", doScan, docScan},
+		{"linear_attention", doLinearAttention, docLinearAttention}, {"linear_scan", doLinearScan, docLinearScan},
+		{"gated_delta", doGatedDelta, docGatedDelta}, {"general_delta", doGeneralDelta, docGeneralDelta},
 	}},
 	{"Experts", []word{
 		{"route", doRoute, docRoute}, {"experts", doExperts, docExperts}, {"expert_linear", doExpertLinear, docExpertLinear},

@@ -60,13 +60,33 @@ func doConv1D(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tup
 	return t.made(t.b.Conv1D(x.node, w.w, bw))
 }
 
+const docShift = `shift(x, n=1)
+The value of n tokens ago, zeros before the first: RWKV's token shift is shift(x). The sequence keeps the last n rows of x.
+- x: a value of D numbers, [D].
+- n: a number, 0 or more.
+`
+
+func doShift(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var x *value
+	n := 1
+	if err := starlark.UnpackArgs(name, args, kwargs, "x", &x, "n?", &n); err != nil {
+		return nil, err
+	}
+	if x.node == nil || n == 0 {
+		return x, nil
+	}
+	return t.made(t.b.Shift(x.node, n))
+}
+
 const docScan = `ssd_scan(x, B, C, dt, A)
-The selective state space recurrence (Dao and Gu 2024), token by token: S ← exp(dt·A)·S + (dt·x) ⊗ B, then y = S·C; S [H, P, N] starts at zero. Gives [H, P]. Add D·x yourself.
-- x: [H, P].
-- B: [G, N]; head h reads group h·G/H.
-- C: [G, N].
+The selective state space recurrence, token by token: S ← exp(dt·A)·S + (dt·x) ⊗ B, then y = S·C; S [H, P, N] starts at zero. Gives [H, P], the shape of x. Add D·x yourself.
+SSD (Dao and Gu 2024) has a decay for each head, S6 (Gu and Dao 2023) one for each channel and component of the state: its channels are heads of one component.
+- x: [H, P]; or [H], where P is 1.
+- B: [G, N]; head h reads group h·G/H. Or [N], one group.
+- C: as B.
 - dt: [H], after softplus and clamp.
-- A: a stored vector of H numbers, negative: neg_exp(tensor(…)) where the logarithm is stored.
+- A: negative, a value, a weight or a number: [H], one decay a head, or [H, N], one for each component. neg_exp(tensor(…)) where the logarithm is stored.
+For a decay that does not multiply the input, see linear_attention and linear_scan.
 Errors: heads, groups or widths that do not fit.
 `
 
@@ -76,44 +96,149 @@ func doScan(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple
 	if err := starlark.UnpackArgs(name, args, kwargs, "x", &x, "B", &b, "C", &c, "dt", &dt, "A", &decay); err != nil {
 		return nil, err
 	}
-	w, err := t.named(decay)
-	if err != nil {
-		return nil, err
-	}
-	if w, err = flat(w, 1); err != nil {
-		return nil, err
-	}
-	if x.node == nil || b.node == nil || c.node == nil || dt.node == nil || w.w == nil {
+	if x.node == nil || b.node == nil || c.node == nil || dt.node == nil {
 		return &value{t: t}, nil
 	}
-	return t.made(t.b.Scan(x.node, b.node, c.node, dt.node, w.w))
+	a, err := t.rate(decay, x.node.Shape)
+	if err != nil || a == nil {
+		return &value{t: t}, err
+	}
+	shape := x.node.Shape
+	in := []*graph.Node{x.node, b.node, c.node}
+	for i, lead := range []bool{false, true, true} {
+		if in[i], err = t.matrix(in[i], lead); err != nil {
+			return nil, err
+		}
+	}
+	y, err := t.made(t.b.Scan(in[0], in[1], in[2], dt.node, a))
+	if err != nil || y.node == nil || len(shape) != 1 {
+		return y, err
+	}
+	return t.made(t.b.Reshape(y.node, shape))
 }
 
-const docGatedDelta = `gated_delta(q, k, v, g, beta, tile=False)
+// rate is what a decay is made of, as a value of one number a head where it is
+// a number or a vector stored in another shape; nil: unknown.
+func (t *tracer) rate(v starlark.Value, like []int) (*graph.Node, error) {
+	heads := 1
+	if len(like) > 0 {
+		heads = like[0]
+	}
+	switch v := v.(type) {
+	case *value:
+		if v.node != nil && len(v.node.Shape) > 1 && v.node.Width() == heads {
+			return t.b.Reshape(v.node, []int{heads})
+		}
+		return v.node, nil
+	case *weightValue, starlark.String:
+		w, err := t.named(v)
+		if err != nil || w.w == nil {
+			return nil, err
+		}
+		if graph.Product(w.w.Shape) == heads {
+			if w, err = flat(w, 1); err != nil {
+				return nil, err
+			}
+		}
+		return t.param(w).node, nil
+	}
+	return t.repeated(v, heads)
+}
+
+// repeated is a number for each of n heads.
+func (t *tracer) repeated(v starlark.Value, n int) (*graph.Node, error) {
+	f, ok := starlark.AsFloat(v)
+	if !ok {
+		return nil, fmt.Errorf("expected a value, a weight or a number, got %s", v.Type())
+	}
+	if n > maxNodes {
+		return nil, fmt.Errorf("%d heads are too many", n)
+	}
+	values := make([]float64, n)
+	for i := range values {
+		values[i] = f
+	}
+	return t.b.Const(values, []int{n})
+}
+
+// matrix makes a vector [n] a matrix: [1, n] with lead, else [n, 1].
+func (t *tracer) matrix(n *graph.Node, lead bool) (*graph.Node, error) {
+	switch {
+	case len(n.Shape) != 1:
+		return n, nil
+	case lead:
+		return t.b.Reshape(n, []int{1, n.Shape[0]})
+	}
+	return t.b.Reshape(n, []int{n.Shape[0], 1})
+}
+
+const docGatedDelta = `gated_delta(q, k, v, g=0, beta=1, tile=False)
 The gated delta rule, token by token: S ← exp(g)·S, then S ← S + k ⊗ beta·(v − Sᵀk), then y = Sᵀq; S [H, dk, dv] starts at zero. Gives [H, dv]. Normalise and
 scale q and k yourself.
 - q: [K, dk]; head h reads key head h·K/H.
 - k: [K, dk].
 - v: [H, dv]; H is a multiple of K.
-- g: the logarithm of the decay, at most 0: [H], or [H, dk] for one of each channel.
-- beta: [H].
+- g: the logarithm of the decay, at most 0: [H], or [H, dk] for one of each channel; a value, a weight or a number.
+- beta: [H], or a number.
 - tile: head h reads key head h mod K.
 Errors: heads or widths that do not fit.
 `
 
 func doGatedDelta(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	var q, k, v, g, beta *value
+	var q, k, v *value
+	g, beta := starlark.Value(starlark.Float(0)), starlark.Value(starlark.Float(1))
 	var tile bool
-	if err := starlark.UnpackArgs(name, args, kwargs, "q", &q, "k", &k, "v", &v, "g", &g, "beta", &beta, "tile?", &tile); err != nil {
+	if err := starlark.UnpackArgs(name, args, kwargs, "q", &q, "k", &k, "v", &v, "g?", &g, "beta?", &beta, "tile?", &tile); err != nil {
 		return nil, err
 	}
-	for _, x := range []*value{q, k, v, g, beta} {
-		if x == nil {
-			return nil, fmt.Errorf("gated_delta: an operand is missing")
-		}
-		if x.node == nil {
-			return &value{t: t}, nil
-		}
+	in, err := t.ruled([]*value{q, k, v}, g, beta)
+	if in == nil || err != nil {
+		return &value{t: t}, err
 	}
-	return t.made(t.b.GatedDelta(q.node, k.node, v.node, g.node, beta.node, tile))
+	return t.made(t.b.GatedDelta(in[0], in[1], in[2], in[3], in[4], tile))
+}
+
+const docGeneralDelta = `general_delta(q, k, v, g, a, b, tile=False)
+The general delta rule, diagonal plus low rank (RWKV-7), token by token: S ← exp(g)·S + b ⊗ (Sᵀa) + k ⊗ v, with the old S on the right, then y = Sᵀq; S [H, dk, dv] starts at zero.
+Gives [H, dv]. RWKV-7 has q = r, g = −exp(−0.5)·sigmoid(w), a = −κ and b = κ∘η of the normalised κ.
+- q: [K, dk]; head h reads key head h·K/H.
+- k, a, b: [K, dk].
+- v: [H, dv]; H is a multiple of K.
+- g: the logarithm of the decay, at most 0: [H], or [H, dk] for one of each channel; a value, a weight or a number.
+- tile: head h reads key head h mod K.
+Errors: heads or widths that do not fit.
+`
+
+func doGeneralDelta(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var q, k, v, a, b *value
+	var g starlark.Value
+	var tile bool
+	if err := starlark.UnpackArgs(name, args, kwargs, "q", &q, "k", &k, "v", &v, "g", &g, "a", &a, "b", &b, "tile?", &tile); err != nil {
+		return nil, err
+	}
+	in, err := t.ruled([]*value{q, k, v, a, b}, g)
+	if in == nil || err != nil {
+		return &value{t: t}, err
+	}
+	return t.made(t.b.GeneralDelta(in[0], in[1], in[2], in[5], in[3], in[4], tile))
+}
+
+// ruled are the operands of a rule over heads: values, the third with a head a
+// row, then what is one number a head where it is a number. nil: one is unknown.
+func (t *tracer) ruled(values []*value, rates ...starlark.Value) ([]*graph.Node, error) {
+	var in []*graph.Node
+	for _, x := range values {
+		if x.node == nil {
+			return nil, nil
+		}
+		in = append(in, x.node)
+	}
+	for _, r := range rates {
+		n, err := t.rate(r, values[2].node.Shape)
+		if n == nil || err != nil {
+			return nil, err
+		}
+		in = append(in, n)
+	}
+	return in, nil
 }

@@ -6,7 +6,7 @@ import (
 )
 
 // recurrent takes an operation with a state: a convolution with the activation
-// after it, a scan, or a delta rule with what makes its q and k unit vectors.
+// after it, a scan, a linear attention, or a delta rule with what makes its q and k unit vectors.
 // Parts of wider values are read where they lie.
 func (c *cover) recurrent(root *graph.Node) bool {
 	n, act := root, (*graph.UnaryAttr)(nil)
@@ -23,14 +23,27 @@ func (c *cover) recurrent(root *graph.Node) bool {
 		c.push(root, program.KindConv1D, append(nodes, more...), &program.Conv1D{In: in, Attr: a, Act: act, Out: c.bufs[root.ID]})
 	case *graph.ScanAttr:
 		b := c.g.Nodes[n.In[1]].Shape
-		c.pushRecurrent(n, &program.Recurrent{Scan: a, Groups: b[0], Size: b[1]})
+		c.pushRecurrent(n, &program.Recurrent{Scan: a, Groups: b[0], Size: b[1], PerChannel: len(c.g.Nodes[n.In[4]].Shape) == 2})
 	case *graph.DeltaAttr:
 		k := c.g.Nodes[n.In[1]].Shape
 		c.pushRecurrent(n, &program.Recurrent{Delta: a, Groups: k[0], Size: k[1], PerChannel: len(c.g.Nodes[n.In[3]].Shape) == 2})
+	case *graph.LinearAttentionAttr:
+		c.linearAttention(n, a)
 	default:
 		return false
 	}
 	return true
+}
+
+func (c *cover) linearAttention(n *graph.Node, a *graph.LinearAttentionAttr) {
+	_, _, q, _, _, u := a.Inputs()
+	wide := func(i int) bool { return i >= 0 && len(c.g.Nodes[n.In[i]].Shape) == 2 }
+	r := &program.Recurrent{Linear: a, Groups: 1, Size: 1, PerChannel: wide(1), BonusPerChannel: wide(u)}
+	if a.Keys {
+		k := c.g.Nodes[n.In[q]].Shape
+		r.Groups, r.Size = k[0], k[1]
+	}
+	c.pushRecurrent(n, r)
 }
 
 func (c *cover) pushRecurrent(n *graph.Node, r *program.Recurrent) {

@@ -100,9 +100,10 @@ const (
 	OpPool      Op = "pool"            // each row: a summary of all rows of its sequence; *PoolAttr
 
 	// With a state of the sequence; see recurrent.go.
-	OpConv1D     Op = "conv1d"      // causal convolution of each channel; *ConvAttr
-	OpScan       Op = "ssd_scan"    // selective state space recurrence; *ScanAttr
-	OpGatedDelta Op = "gated_delta" // gated delta rule; *DeltaAttr
+	OpConv1D          Op = "conv1d"           // causal convolution of each channel, or a shift; *ConvAttr
+	OpScan            Op = "ssd_scan"         // selective state space recurrence; *ScanAttr
+	OpGatedDelta      Op = "gated_delta"      // gated delta rule; *DeltaAttr
+	OpLinearAttention Op = "linear_attention" // attention read from a state; *LinearAttentionAttr
 
 	// Of latent and sparse attention; see latent.go.
 	OpHeadLinear   Op = "head_linear"   // [H,d] by a matrix a head → [H,e]; *HeadLinearAttr

@@ -25,10 +25,7 @@ func checkAttr(op Op, attr any) error {
 		ok = is && a.Up != nil && a.Down != nil
 	case OpConv1D:
 		a, is := attr.(*ConvAttr)
-		ok = is && a.W != nil
-	case OpScan:
-		a, is := attr.(*ScanAttr)
-		ok = is && a.A != nil
+		ok = is && (a.W == nil) != (a.Shift == 0)
 	case OpHeadLinear:
 		a, is := attr.(*HeadLinearAttr)
 		ok = is && a.W != nil
@@ -57,8 +54,9 @@ var newAttr = map[Op]func() any{
 	OpRope: func() any { return &RopeAttr{} }, OpAttention: func() any { return &AttentionAttr{} },
 	OpRoute: func() any { return &RouteAttr{} }, OpExperts: func() any { return &ExpertsAttr{} },
 	OpConv1D: func() any { return &ConvAttr{} }, OpScan: func() any { return &ScanAttr{} }, OpGatedDelta: func() any { return &DeltaAttr{} },
-	OpPool:       func() any { return &PoolAttr{} },
-	OpHeadLinear: func() any { return &HeadLinearAttr{} }, OpIndex: func() any { return &IndexAttr{} },
+	OpLinearAttention: func() any { return &LinearAttentionAttr{} },
+	OpPool:            func() any { return &PoolAttr{} },
+	OpHeadLinear:      func() any { return &HeadLinearAttr{} }, OpIndex: func() any { return &IndexAttr{} },
 	OpExpertLinear: func() any { return &ExpertLinearAttr{} },
 }
 

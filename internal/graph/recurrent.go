@@ -11,22 +11,31 @@ import (
 //	y_t[c] = B[c] + Σ_j W[c, j] · x_{t−K+1+j}[c]
 //
 // W is [D, K], B is [D] or nil. The state is the last K−1 inputs, [K−1, D].
+// With Shift, W and B are nil and y_t is x_{t−Shift} itself; the state is the
+// last Shift inputs.
 type ConvAttr struct {
 	Cache int
 	W, B  *Weight
+	Shift int
 }
 
-// ScanAttr is the selective state space recurrence (Dao and Gu 2024, structured state space
+// Past is the number of inputs that the operation keeps.
+func (a *ConvAttr) Past() int {
+	if a.W == nil {
+		return a.Shift
+	}
+	return a.W.Shape[1] - 1
+}
+
+// ScanAttr is the selective state space recurrence (Gu and Dao 2023, with a
+// decay of each component of the state; Dao and Gu 2024, structured state space
 // duality). In: x [H, P], B and C [G, N], dt [H], which is after softplus and
-// clamp. Head h reads group h·G/H. A is [H], negative.
+// clamp, and A [H] or [H, N], negative. Head h reads group h·G/H.
 //
 //	S_t = e^(dt·A)·S_{t−1} + (dt·x) ⊗ B,   y = S_t·C
 //
 // The state is S, [H, P, N].
-type ScanAttr struct {
-	Cache int
-	A     *Weight
-}
+type ScanAttr struct{ Cache int }
 
 // DeltaAttr is the gated delta rule (Yang, Kautz, Hatamizadeh 2024; with a
 // decay of each channel, Kimi Delta Attention, 2025). In: q and k [Hk, dk], v [H, dv],
@@ -35,10 +44,16 @@ type ScanAttr struct {
 //
 //	S ← e^g·S,   S ← S + k ⊗ beta·(v − Sᵀk),   y = Sᵀq
 //
+// With General, beta is absent and a and b [Hk, dk] follow g: the general delta
+// rule (Peng et al. 2025), diagonal plus low rank:
+//
+//	S ← e^g·S + b ⊗ Sᵀa + k ⊗ v,   y = Sᵀq
+//
 // The state is S, [H, dk, dv].
 type DeltaAttr struct {
-	Cache int
-	Tile  bool
+	Cache   int
+	Tile    bool
+	General bool
 }
 
 // CacheOf is the cache that an operation reads or writes.
@@ -51,6 +66,8 @@ func CacheOf(n *Node) (cache int, ok bool) {
 	case *ScanAttr:
 		return a.Cache, true
 	case *DeltaAttr:
+		return a.Cache, true
+	case *LinearAttentionAttr:
 		return a.Cache, true
 	case *IndexAttr:
 		return a.Cache, true
@@ -78,12 +95,20 @@ func inferState(g *Graph, attr any, in []*Node) ([]int, error) {
 		return inferScan(g, a, in)
 	case *DeltaAttr:
 		return inferDelta(g, a, in)
+	case *LinearAttentionAttr:
+		return inferLinearAttention(g, a, in)
 	}
 	return nil, fmt.Errorf("%T keeps no state", attr)
 }
 
 func inferConv(g *Graph, a *ConvAttr, x *Node) ([]int, error) {
 	d := x.Width()
+	if a.W == nil {
+		if a.Shift < 0 || a.Shift > maxShift || a.B != nil {
+			return nil, fmt.Errorf("shift: by %d tokens; 0 to %d are possible", a.Shift, maxShift)
+		}
+		return x.Shape, state(g, "shift", a.Cache, a.Shift, d)
+	}
 	if len(a.W.Shape) != 2 || a.W.Shape[0] != d || a.W.Shape[1] < 1 {
 		return nil, fmt.Errorf("conv1d: the input %v needs a weight [%d, taps], got %v of %v", x.Shape, d, a.W.Shape, a.W)
 	}
@@ -94,7 +119,7 @@ func inferConv(g *Graph, a *ConvAttr, x *Node) ([]int, error) {
 }
 
 func inferScan(g *Graph, a *ScanAttr, in []*Node) ([]int, error) {
-	x, b, c, dt := in[0].Shape, in[1].Shape, in[2].Shape, in[3].Shape
+	x, b, c, dt, decay := in[0].Shape, in[1].Shape, in[2].Shape, in[3].Shape, in[4].Shape
 	switch {
 	case len(x) != 2 || len(b) != 2 || !slices.Equal(b, c):
 		return nil, fmt.Errorf("ssd_scan: takes x [heads, width] and B, C [groups, state], got %v, %v and %v", x, b, c)
@@ -102,14 +127,16 @@ func inferScan(g *Graph, a *ScanAttr, in []*Node) ([]int, error) {
 		return nil, fmt.Errorf("ssd_scan: %d groups do not divide %d heads", b[0], x[0])
 	case !slices.Equal(dt, x[:1]):
 		return nil, fmt.Errorf("ssd_scan: dt is one number a head, [%d], got %v", x[0], dt)
-	}
-	if err := expect("ssd_scan: A", a.A, x[0]); err != nil {
-		return nil, err
+	case !slices.Equal(decay, dt) && !slices.Equal(decay, []int{x[0], b[1]}):
+		return nil, fmt.Errorf("ssd_scan: A is [%d] or [%d, %d], got %v", x[0], x[0], b[1], decay)
 	}
 	return x, state(g, "ssd_scan", a.Cache, x[0], x[1], b[1])
 }
 
 func inferDelta(g *Graph, a *DeltaAttr, in []*Node) ([]int, error) {
+	if want := a.inputs(); len(in) != want {
+		return nil, fmt.Errorf("gated_delta: takes %d inputs, got %d", want, len(in))
+	}
 	q, k, v, decay, beta := in[0].Shape, in[1].Shape, in[2].Shape, in[3].Shape, in[4].Shape
 	switch {
 	case len(q) != 2 || len(v) != 2 || !slices.Equal(q, k):
@@ -118,11 +145,23 @@ func inferDelta(g *Graph, a *DeltaAttr, in []*Node) ([]int, error) {
 		return nil, fmt.Errorf("gated_delta: %d key heads do not divide %d heads", q[0], v[0])
 	case !slices.Equal(decay, v[:1]) && !slices.Equal(decay, []int{v[0], q[1]}):
 		return nil, fmt.Errorf("gated_delta: the decay is [%d] or [%d, %d], got %v", v[0], v[0], q[1], decay)
-	case !slices.Equal(beta, v[:1]):
+	case a.General && (!slices.Equal(beta, q) || !slices.Equal(in[5].Shape, q)):
+		return nil, fmt.Errorf("general_delta: a and b are %v as k, got %v and %v", q, beta, in[5].Shape)
+	case !a.General && !slices.Equal(beta, v[:1]):
 		return nil, fmt.Errorf("gated_delta: beta is one number a head, [%d], got %v", v[0], beta)
 	}
 	return v, state(g, "gated_delta", a.Cache, v[0], q[1], v[1])
 }
+
+func (a *DeltaAttr) inputs() int {
+	if a.General {
+		return 6
+	}
+	return 5
+}
+
+// maxShift bounds what a shift keeps.
+const maxShift = 1 << 16
 
 // keep appends a state of size values a sequence.
 func (b *Builder) keep(size int) (cache int) {
@@ -149,14 +188,20 @@ func (b *Builder) Conv1D(x *Node, w, bias *Weight) (*Node, error) {
 	return b.stateful(OpConv1D, &ConvAttr{Cache: at, W: w, B: bias}, at, x)
 }
 
+// Shift gives the value of n tokens ago, zeros before the first.
+func (b *Builder) Shift(x *Node, n int) (*Node, error) {
+	at := b.keep(x.Width() * min(max(n, 0), maxShift))
+	return b.stateful(OpConv1D, &ConvAttr{Cache: at, Shift: n}, at, x)
+}
+
 // Scan runs the recurrence of ScanAttr.
-func (b *Builder) Scan(x, bm, cm, dt *Node, a *Weight) (*Node, error) {
+func (b *Builder) Scan(x, bm, cm, dt, a *Node) (*Node, error) {
 	n := 0
 	if len(bm.Shape) == 2 {
 		n = bm.Shape[1]
 	}
 	at := b.keep(x.Width() * n)
-	return b.stateful(OpScan, &ScanAttr{Cache: at, A: a}, at, x, bm, cm, dt)
+	return b.stateful(OpScan, &ScanAttr{Cache: at}, at, x, bm, cm, dt, a)
 }
 
 // GatedDelta runs the recurrence of DeltaAttr.
@@ -167,4 +212,14 @@ func (b *Builder) GatedDelta(q, k, v, g, beta *Node, tile bool) (*Node, error) {
 	}
 	at := b.keep(v.Width() * dk)
 	return b.stateful(OpGatedDelta, &DeltaAttr{Cache: at, Tile: tile}, at, q, k, v, g, beta)
+}
+
+// GeneralDelta runs the second recurrence of DeltaAttr.
+func (b *Builder) GeneralDelta(q, k, v, g, a, bb *Node, tile bool) (*Node, error) {
+	dk := 0
+	if len(q.Shape) == 2 {
+		dk = q.Shape[1]
+	}
+	at := b.keep(v.Width() * dk)
+	return b.stateful(OpGatedDelta, &DeltaAttr{Cache: at, Tile: tile, General: true}, at, q, k, v, g, a, bb)
 }

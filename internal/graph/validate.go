@@ -202,8 +202,6 @@ func AttrWeights(attr any) []*Weight {
 		add(a.W)
 	case *ConvAttr:
 		add(a.W, a.B)
-	case *ScanAttr:
-		add(a.A)
 	}
 	return list
 }

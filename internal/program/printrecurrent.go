@@ -12,6 +12,13 @@ func (q *printer) view(v View) string {
 }
 
 func (q *printer) conv(x *Conv1D) string {
+	if x.Attr.W == nil {
+		s := fmt.Sprintf("%s of %d tokens before", q.view(x.In), x.Attr.Shift)
+		if x.Act != nil {
+			s = function(x.Act) + "(" + s + ")"
+		}
+		return q.buf(x.Out) + " = " + s
+	}
 	s := fmt.Sprintf("convolution of %s with %s over %d tokens", q.view(x.In), q.weight(x.Attr.W), x.Attr.W.Cols())
 	if x.Attr.B != nil {
 		s += " + " + q.weight(x.Attr.B)
@@ -23,12 +30,28 @@ func (q *printer) conv(x *Conv1D) string {
 }
 
 func (q *printer) recurrent(x *Recurrent) string {
-	if x.Scan != nil {
-		return fmt.Sprintf("%s = scan of %d×%d with x %s, B %s, C %s (%d×%d), dt %s; A %s", q.buf(x.Out), x.Heads, x.Width,
-			q.view(x.In[0]), q.view(x.In[1]), q.view(x.In[2]), x.Groups, x.Size, q.view(x.In[3]), q.weight(x.Scan.A))
+	var s string
+	switch {
+	case x.Scan != nil:
+		s = fmt.Sprintf("scan of %d×%d with x %s, B %s, C %s (%d×%d), dt %s; A %s", x.Heads, x.Width,
+			q.view(x.In[0]), q.view(x.In[1]), q.view(x.In[2]), x.Groups, x.Size, q.view(x.In[3]), q.view(x.In[4]))
+	case x.Delta != nil:
+		s = q.delta(x)
+	default:
+		s = q.linearAttention(x)
 	}
-	s := fmt.Sprintf("%s = delta rule of %d×%d", q.buf(x.Out), x.Heads, x.Width)
-	for i, name := range []string{"q", "k", "v", "g", "beta"} {
+	if x.PerChannel {
+		s += ", a decay of each channel"
+	}
+	return q.buf(x.Out) + " = " + s
+}
+
+func (q *printer) delta(x *Recurrent) string {
+	s, names := fmt.Sprintf("delta rule of %d×%d", x.Heads, x.Width), []string{"q", "k", "v", "g", "beta"}
+	if x.Delta.General {
+		s, names = "general "+s, []string{"q", "k", "v", "g", "a", "b"}
+	}
+	for i, name := range names {
 		s += fmt.Sprintf(", %s %s", name, q.view(x.In[i]))
 		if i < 2 {
 			s += x.Unit[i].String()
@@ -37,13 +60,33 @@ func (q *printer) recurrent(x *Recurrent) string {
 			s += fmt.Sprintf(" (%d×%d)", x.Groups, x.Size)
 		}
 	}
-	if x.Delta.Tile {
-		s += ", key heads in turn"
+	return s + inTurn(x.Delta.Tile)
+}
+
+func (q *printer) linearAttention(x *Recurrent) string {
+	a := x.Linear
+	s := fmt.Sprintf("linear attention of %d×%d, v %s, decay %s", x.Heads, x.Width, q.view(x.In[0]), q.view(x.In[1]))
+	_, _, qi, ki, gate, bonus := a.Inputs()
+	if a.Keys {
+		s += fmt.Sprintf(", q %s, k %s (%d×%d)", q.view(x.In[qi]), q.view(x.In[ki]), x.Groups, x.Size)
 	}
-	if x.PerChannel {
-		s += ", a decay of each channel"
+	if a.Gate {
+		s += ", gate " + q.view(x.In[gate])
 	}
-	return s
+	if a.Bonus {
+		s += ", bonus " + q.view(x.In[bonus])
+	}
+	if a.Norm != "" {
+		s += fmt.Sprintf(", norm %s, eps %s", a.Norm, number(a.Eps))
+	}
+	return s + inTurn(a.Tile)
+}
+
+func inTurn(tile bool) string {
+	if tile {
+		return ", key heads in turn"
+	}
+	return ""
 }
 
 // String says what is done to a head.

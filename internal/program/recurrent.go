@@ -8,7 +8,7 @@ type View struct {
 	At, Width int
 }
 
-// Conv1D is a graph.ConvAttr of In, with an activation after it.
+// Conv1D is a graph.ConvAttr of In, a shift too, with an activation after it.
 type Conv1D struct {
 	In   View
 	Attr *graph.ConvAttr
@@ -16,16 +16,19 @@ type Conv1D struct {
 	Out  Buf
 }
 
-// Recurrent is a graph.ScanAttr of x, B, C, dt or a graph.DeltaAttr of q, k,
-// v, g, beta. One of Scan and Delta is set.
+// Recurrent is a graph.ScanAttr of x, B, C, dt, A, a graph.DeltaAttr of q, k, v,
+// g, beta (or a, b), or a graph.LinearAttentionAttr of its inputs in their order.
+// One of the three is set.
 type Recurrent struct {
-	Scan  *graph.ScanAttr
-	Delta *graph.DeltaAttr
-	In    []View
+	Scan   *graph.ScanAttr
+	Delta  *graph.DeltaAttr
+	Linear *graph.LinearAttentionAttr
+	In     []View
 	// Sizes: heads and the width of a head's value; groups (or key heads) and
 	// the width of each.
 	Heads, Width, Groups, Size int
-	PerChannel                 bool // the decay has a number for each channel of a key
+	PerChannel                 bool // the decay has a number for each channel of a key, or component of the state
+	BonusPerChannel            bool // and so has the bonus
 	// Unit says what happens to each head of q and k of a delta rule before it.
 	Unit [2]Unit
 	Out  Buf
@@ -40,8 +43,11 @@ type Unit struct {
 
 // Cache is the cache that the step keeps its state in.
 func (r *Recurrent) Cache() int {
-	if r.Scan != nil {
+	switch {
+	case r.Scan != nil:
 		return r.Scan.Cache
+	case r.Delta != nil:
+		return r.Delta.Cache
 	}
-	return r.Delta.Cache
+	return r.Linear.Cache
 }

@@ -11,18 +11,18 @@ import (
 type conv struct {
 	step *program.Conv1D
 	d, k int
-	taps [][]float32 // by tap, the oldest first: [d]
+	taps [][]float32 // by tap, the oldest first: [d]; none of a shift
 	bias []float32
 	act  func(x []float32) // nil: none
 }
 
 func (l *loader) conv(x *program.Conv1D) (executor, error) {
-	e := &conv{step: x, d: x.Attr.W.Shape[0], k: x.Attr.W.Shape[1]}
+	e := &conv{step: x, d: x.In.Width, k: x.Attr.Past() + 1}
 	w, err := l.vector(x.Attr.W)
 	if err != nil {
 		return nil, err
 	}
-	for j := range e.k {
+	for j := 0; w != nil && j < e.k; j++ {
 		tap := make([]float32, e.d)
 		for c := range tap {
 			tap[c] = w[c*e.k+j]
@@ -72,9 +72,12 @@ func (e *conv) run(s *Stage, w *worker) {
 func (e *conv) tile(s *Stage, w *worker, r, at, n int) {
 	q := &s.b.Seqs[s.states.seq[r]]
 	y, t := w.regs[:n], w.regs[tileFloats:tileFloats+n]
-	if e.bias != nil {
+	switch {
+	case len(e.taps) == 0:
+		copy(y, e.input(s, q, r-int(q.Row)-(e.k-1))[at:at+n])
+	case e.bias != nil:
 		copy(y, e.bias[at:])
-	} else {
+	default:
 		clear(y)
 	}
 	for j, tap := range e.taps {

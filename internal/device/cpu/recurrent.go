@@ -12,20 +12,26 @@ import (
 // state in the processor's cache, a position after the other. So the bits
 // depend neither on how a prompt is cut nor on who else is computed.
 type recurrent struct {
-	step *program.Recurrent
-	a    []float32 // of a scan
-	tile int       // values of a head's state
+	step  *program.Recurrent
+	tile  int // values of a head's state
+	block int // heads that are computed together
 }
 
+// recurBlock is the number of channels that a sum with a decay computes together.
+const recurBlock = 256
+
+// recurGrain is the number of values of states that a worker takes at least.
+const recurGrain = 2048
+
 func (l *loader) recurrent(x *program.Recurrent) (executor, error) {
-	e := &recurrent{step: x, tile: x.Width * x.Size}
-	if x.Scan != nil {
-		var err error
-		if e.a, err = l.vector(x.Scan.A); err != nil {
-			return nil, err
+	e := &recurrent{step: x, tile: x.Width * x.Size, block: 1}
+	if a := x.Linear; a != nil {
+		e.tile = a.HeadState(x.Width, x.Size)
+		if !a.Keys && !a.Bonus && a.Norm == "" && x.Width == 1 {
+			e.block = recurBlock
 		}
 	}
-	l.recurrence = max(l.recurrence, 3*x.Size)
+	l.recurrence = max(l.recurrence, 3*x.Size, e.block)
 	l.counters++
 	return e, nil
 }
@@ -33,19 +39,27 @@ func (l *loader) recurrent(x *program.Recurrent) (executor, error) {
 func (e *recurrent) run(s *Stage, w *worker) {
 	x := e.step
 	c := s.counter(w)
-	items := len(s.b.Seqs) * x.Heads
-	for i, end, ok := claim(c, items, 1); ok; i, end, ok = claim(c, items, 1) {
+	blocks := (x.Heads + e.block - 1) / e.block
+	items := len(s.b.Seqs) * blocks
+	chunk := max(1, min(recurGrain/max(1, e.tile*e.block), items/(2*s.team.Size())))
+	for i, end, ok := claim(c, items, chunk); ok; i, end, ok = claim(c, items, chunk) {
 		for ; i < end; i++ {
-			q, h := &s.b.Seqs[i/x.Heads], i%x.Heads
-			before, state := s.states.pair(x.Cache(), q, h*e.tile, e.tile)
+			q, h := &s.b.Seqs[i/blocks], i%blocks*e.block
+			n := min(e.block, x.Heads-h)
+			before, state := s.states.pair(x.Cache(), q, h*e.tile, n*e.tile)
 			if before == nil {
 				clear(state)
 				before = state
 			}
-			if x.Scan != nil {
-				e.scan(s, q, h, before, state)
-			} else {
+			switch {
+			case x.Scan != nil:
+				e.scan(s, w, q, h, before, state)
+			case x.Delta != nil:
 				e.delta(s, w, q, h, before, state)
+			case e.block > 1:
+				e.channels(s, w, q, h, before, state)
+			default:
+				e.linearAttention(s, w, q, h, before, state)
 			}
 		}
 	}
@@ -53,17 +67,28 @@ func (e *recurrent) run(s *Stage, w *worker) {
 
 // scan runs head h of q; states are [Width, Size]. The first position reads the
 // state from before, the others read what was written.
-func (e *recurrent) scan(s *Stage, q *batch.Seq, h int, from, state []float32) {
+func (e *recurrent) scan(s *Stage, w *worker, q *batch.Seq, h int, from, state []float32) {
 	x := e.step
 	p, n, g := x.Width, x.Size, h/(x.Heads/x.Groups)
 	out, width := s.buf(x.Out)
+	decay := w.rec[:n]
 	for r := int(q.Row); r < int(q.Row+q.N); r++ {
-		in, dt := s.view(x.In[0], r)[h*p:(h+1)*p], s.view(x.In[3], r)[h]
+		in, dt, rate := s.view(x.In[0], r)[h*p:(h+1)*p], s.view(x.In[3], r)[h], s.view(x.In[4], r)
 		b, c := s.view(x.In[1], r)[g*n:(g+1)*n], s.view(x.In[2], r)[g*n:(g+1)*n]
 		y := out[r*width+h*p : r*width+(h+1)*p]
-		keep := float32(math.Exp(float64(dt) * float64(e.a[h])))
-		for i := range y {
-			y[i] = vec.DecayDot(state[i*n:(i+1)*n], from[i*n:(i+1)*n], b, c, keep, dt*in[i])
+		if x.PerChannel {
+			vec.Scale(decay, rate[h*n:(h+1)*n], dt)
+			vec.Exp(decay, decay)
+			for i := range y {
+				row := state[i*n : (i+1)*n]
+				vec.Mul(row, from[i*n:(i+1)*n], decay)
+				y[i] = vec.DecayDot(row, row, b, c, 1, dt*in[i])
+			}
+		} else {
+			keep := float32(math.Exp(float64(dt) * float64(rate[h])))
+			for i := range y {
+				y[i] = vec.DecayDot(state[i*n:(i+1)*n], from[i*n:(i+1)*n], b, c, keep, dt*in[i])
+			}
 		}
 		from = state
 	}
@@ -82,7 +107,7 @@ func (e *recurrent) delta(s *Stage, w *worker, q *batch.Seq, h int, from, state 
 	for r := int(q.Row); r < int(q.Row+q.N); r++ {
 		unit(qs, s.view(x.In[0], r)[kh*dk:(kh+1)*dk], x.Unit[0])
 		unit(ks, s.view(x.In[1], r)[kh*dk:(kh+1)*dk], x.Unit[1])
-		v, g, beta := s.view(x.In[2], r)[h*dv:(h+1)*dv], s.view(x.In[3], r), s.view(x.In[4], r)[h]
+		v, g := s.view(x.In[2], r)[h*dv:(h+1)*dv], s.view(x.In[3], r)
 		y := out[r*width+h*dv : r*width+(h+1)*dv]
 		keep := float32(1)
 		if x.PerChannel {
@@ -90,6 +115,12 @@ func (e *recurrent) delta(s *Stage, w *worker, q *batch.Seq, h int, from, state 
 		} else {
 			keep = float32(math.Exp(float64(g[h])))
 		}
+		if x.Delta.General {
+			e.general(s, r, kh, keep, decay, qs, ks, v, y, from, state)
+			from = state
+			continue
+		}
+		beta := s.view(x.In[4], r)[h]
 		for i := range y {
 			old, row := from[i*dk:(i+1)*dk], state[i*dk:(i+1)*dk]
 			if x.PerChannel {
@@ -100,6 +131,23 @@ func (e *recurrent) delta(s *Stage, w *worker, q *batch.Seq, h int, from, state 
 			y[i] = vec.DecayDot(row, old, ks, qs, keep, change)
 		}
 		from = state
+	}
+}
+
+// general is one position of the general delta rule.
+func (e *recurrent) general(s *Stage, r, kh int, keep float32, decay, q, k, v, y, from, state []float32) {
+	dk := e.step.Size
+	a, b := s.view(e.step.In[4], r)[kh*dk:(kh+1)*dk], s.view(e.step.In[5], r)[kh*dk:(kh+1)*dk]
+	for i := range y {
+		old, row := from[i*dk:(i+1)*dk], state[i*dk:(i+1)*dk]
+		read := vec.Dot(old, a)
+		if e.step.PerChannel {
+			vec.Mul(row, old, decay)
+		} else {
+			vec.Scale(row, old, keep)
+		}
+		vec.AXPY(row, read, b)
+		y[i] = vec.DecayDot(row, row, k, q, 1, v[i])
 	}
 }
 

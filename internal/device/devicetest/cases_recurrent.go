@@ -11,9 +11,12 @@ import (
 // Recurrent layers stand between others, so that programs can be cut before
 // and after them.
 func recurrentCase(name string, mix func(n *net, h *graph.Node) *graph.Node) testCase {
-	has := []program.Kind{program.KindConv1D}
-	if !strings.HasPrefix(name, "conv") {
-		has = append(has, program.KindRecurrent)
+	has := []program.Kind{program.KindConv1D, program.KindRecurrent}
+	switch {
+	case strings.HasPrefix(name, "conv"):
+		has = has[:1]
+	case strings.HasPrefix(name, "linear") || strings.HasPrefix(name, "general"):
+		has = has[1:]
 	}
 	return testCase{name: "recurrent/" + name, tol: 2e-5, has: has, build: func(n *net) *graph.Node {
 		x := n.embed()
@@ -47,7 +50,7 @@ func (n *net) scan(h *graph.Node, heads, p, groups, size, taps int) *graph.Node 
 	b := n.reshape(n.must(n.Slice(u, 0, inner, inner+groups*size, 1)), groups, size)
 	c := n.reshape(n.must(n.Slice(u, 0, inner+groups*size, inner+2*groups*size, 1)), groups, size)
 	dt := n.unary("clamp", n.unary("softplus", n.biased(h, heads)), 0.001, 10)
-	y := n.must(n.Scan(x, b, c, dt, n.vector(-1.5, heads)))
+	y := n.must(n.Scan(x, b, c, dt, n.must(n.Param(n.vector(-1.5, heads)))))
 	d := n.reshape(n.must(n.Param(n.vector(1, heads))), heads, 1)
 	y = n.flat(n.add(y, n.binary("mul", d, x)))
 	return n.binary("mul", y, n.unary("silu", n.linear(h, inner)))

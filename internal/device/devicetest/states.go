@@ -18,6 +18,7 @@ func hybrid(t *testing.T) *net {
 	for n.Layer = 0; n.Layer < 2; n.Layer++ {
 		x = n.add(x, n.linear(n.flat(n.scan(n.rms(x), 4, 8, 2, 16, 4)), width))
 		x = n.attend(x, heads{q: 4, kv: 2, dim: 16}, graph.AttentionAttr{}, func(_ int, y *graph.Node) *graph.Node { return y })
+		x = n.add(x, n.linear(n.flat(n.recall(n.rms(n.shift(x, 2)), recalls{keyHeads: 2, heads: 2, dk: 8, dv: 8, decays: 1, gate: true, bonus: n.Layer, norm: "sum"})), width))
 		y := n.delta(n.rms(x), 2, 4, 8, 16, 1, n.Layer == 1)
 		y = n.norm(y, graph.NormAttr{Kind: graph.RMS, Eps: 1e-6, W: n.vector(1, 16)})
 		x = n.add(x, n.linear(n.flat(y), width))

@@ -17,7 +17,7 @@ func (m *Machine) conv(a *graph.ConvAttr, x *Value, b *batch.Batch, out *Value) 
 	if err != nil {
 		return err
 	}
-	d, taps := a.W.Shape[0], a.W.Shape[1]
+	d, taps := x.Width, a.Past()+1
 	for i := range b.Seqs {
 		q := &b.Seqs[i]
 		past, err := m.Memory.State(a.Cache, q)
@@ -31,6 +31,10 @@ func (m *Machine) conv(a *graph.ConvAttr, x *Value, b *batch.Batch, out *Value) 
 		}
 		for t := range int(q.N) {
 			y := out.Row(int(q.Row) + t)
+			if w == nil {
+				copy(y, line[t*d:(t+1)*d])
+				continue
+			}
 			for c := range d {
 				sum := 0.0
 				if bias != nil {
@@ -49,24 +53,20 @@ func (m *Machine) conv(a *graph.ConvAttr, x *Value, b *batch.Batch, out *Value) 
 
 // scan evaluates graph.ScanAttr, a position after the other.
 func (m *Machine) scan(n *graph.Node, a *graph.ScanAttr, in []*Value, b *batch.Batch, out *Value) error {
-	decay, err := m.vector(a.A)
-	if err != nil {
-		return err
-	}
 	heads, p := n.Shape[0], n.Shape[1]
 	bm := m.Graph.Nodes[n.In[1]].Shape
 	groups, size := bm[0], bm[1]
-	return m.recur(a.Cache, heads, p*size, b, func(h, row int, s []float32) {
+	rates := len(in[4].Row(0)) / heads // of a head: 1 or size
+	return m.recur(a.Cache, heads, p*size, b, nil, func(h, row int, s []float32) {
 		x, y := in[0].Row(row)[h*p:(h+1)*p], out.Row(row)[h*p:(h+1)*p]
 		g := h / (heads / groups)
 		bg, cg := in[1].Row(row)[g*size:(g+1)*size], in[2].Row(row)[g*size:(g+1)*size]
-		dt := float64(in[3].Row(row)[h])
-		keep := math.Exp(dt * float64(decay[h]))
+		dt, rate := float64(in[3].Row(row)[h]), in[4].Row(row)[h*rates:(h+1)*rates]
 		for i := range p {
 			add, sum := dt*float64(x[i]), 0.0
 			si := s[i*size : (i+1)*size]
 			for k := range si {
-				v := keep*float64(si[k]) + add*float64(bg[k])
+				v := math.Exp(dt*float64(rate[k%rates]))*float64(si[k]) + add*float64(bg[k])
 				si[k] = float32(v)
 				sum += v * float64(cg[k])
 			}
@@ -81,7 +81,7 @@ func (m *Machine) delta(n *graph.Node, a *graph.DeltaAttr, in []*Value, b *batch
 	qs := m.Graph.Nodes[n.In[0]].Shape
 	keyHeads, dk := qs[0], qs[1]
 	perChannel := len(m.Graph.Nodes[n.In[3]].Shape) == 2
-	return m.recur(a.Cache, heads, dk*dv, b, func(h, row int, s []float32) {
+	return m.recur(a.Cache, heads, dk*dv, b, nil, func(h, row int, s []float32) {
 		kh := h / (heads / keyHeads)
 		if a.Tile {
 			kh = h % keyHeads
@@ -92,8 +92,34 @@ func (m *Machine) delta(n *graph.Node, a *graph.DeltaAttr, in []*Value, b *batch
 		if perChannel {
 			g = func(i int) float64 { return float64(in[3].Row(row)[h*dk+i]) }
 		}
+		if a.General {
+			generalStep(s, q, k, v, y, g, in[4].Row(row)[kh*dk:(kh+1)*dk], in[5].Row(row)[kh*dk:(kh+1)*dk])
+			return
+		}
 		step(s, q, k, v, y, g, float64(in[4].Row(row)[h]))
 	})
+}
+
+// generalStep is one position of the general delta rule for one head: s [dk, dv].
+func generalStep(s, q, k, v, y []float32, g func(int) float64, a, b []float32) {
+	dv := len(v)
+	read, out := make([]float64, dv), make([]float64, dv) // Sᵀa before the decay
+	for i := range a {
+		for j := range dv {
+			read[j] += float64(a[i]) * float64(s[i*dv+j])
+		}
+	}
+	for i := range k {
+		keep := math.Exp(g(i))
+		for j := range dv {
+			x := keep*float64(s[i*dv+j]) + float64(b[i])*read[j] + float64(k[i])*float64(v[j])
+			s[i*dv+j] = float32(x)
+			out[j] += float64(q[i]) * x
+		}
+	}
+	for j := range dv {
+		y[j] = float32(out[j])
+	}
 }
 
 // step is one position of the gated delta rule for one head: s [dk, dv].
@@ -122,8 +148,8 @@ func step(s, q, k, v, y []float32, g func(int) float64, beta float64) {
 }
 
 // recur walks the positions of every sequence for each head, whose state holds
-// size values.
-func (m *Machine) recur(cache, heads, size int, b *batch.Batch, step func(h, row int, s []float32)) error {
+// size values; begin, if not nil, changes the zeros of one that starts.
+func (m *Machine) recur(cache, heads, size int, b *batch.Batch, begin func(s []float32), step func(h, row int, s []float32)) error {
 	for i := range b.Seqs {
 		q := &b.Seqs[i]
 		s, err := m.Memory.State(cache, q)
@@ -132,6 +158,9 @@ func (m *Machine) recur(cache, heads, size int, b *batch.Batch, step func(h, row
 		}
 		err = m.parallel(heads, func(from, to int) error {
 			for h := from; h < to; h++ {
+				if begin != nil && q.Start == 0 {
+					begin(s[h*size : (h+1)*size])
+				}
 				for t := range int(q.N) {
 					step(h, int(q.Row)+t, s[h*size:(h+1)*size])
 				}

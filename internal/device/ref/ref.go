@@ -212,6 +212,8 @@ func (m *Machine) compute(n *graph.Node, in []*Value, b *batch.Batch, out *Value
 		return m.scan(n, n.Attr.(*graph.ScanAttr), in, b, out)
 	case graph.OpGatedDelta:
 		return m.delta(n, n.Attr.(*graph.DeltaAttr), in, b, out)
+	case graph.OpLinearAttention:
+		return m.linearAttention(n, n.Attr.(*graph.LinearAttentionAttr), in, b, out)
 	}
 	return fmt.Errorf("unknown operation %q", n.Op)
 }
