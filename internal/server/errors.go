@@ -72,8 +72,10 @@ func toAPI(err error) *apiError {
 		e = &apiError{Status: http.StatusBadRequest, Message: complete.ErrNoTemplate.Error() + "; use /v1/completions"}
 	case errors.Is(err, tokenizer.ErrTooLong), errors.Is(err, tokenizer.ErrTooCostly):
 		e = &apiError{Status: http.StatusBadRequest, Message: plain(err), Code: codeNotEncoded}
-	case errors.Is(err, complete.ErrNoSource), errors.Is(err, complete.ErrTask):
-		e = &apiError{Status: http.StatusBadRequest, Message: plain(err)}
+	case errors.Is(err, complete.ErrNoSource):
+		e = &apiError{Status: http.StatusBadRequest, Message: plain(err), Param: "messages"}
+	case errors.Is(err, complete.ErrTask):
+		e = &apiError{Status: http.StatusBadRequest, Message: plain(err), Param: "task"}
 	case errors.Is(err, engine.ErrRequest):
 		e = &apiError{Status: http.StatusBadRequest, Message: after(plain(err), engine.ErrRequest)}
 	case errors.Is(err, context.Canceled):

@@ -158,11 +158,7 @@ func (v *Server) task(q *chatRequest, p *complete.Params) ([]int32, error) {
 	if err != nil {
 		return nil, err
 	}
-	ids, err := v.s.Task(q.Task, text, p)
-	if errors.Is(err, complete.ErrTask) {
-		err = badRequest("task", "task: %s", plain(err))
-	}
-	return ids, err
+	return v.taskOf(q.Task, text, p)
 }
 
 func (v *Server) chat(w http.ResponseWriter, r *http.Request) error {

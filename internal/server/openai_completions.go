@@ -3,6 +3,7 @@ package server
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"net/http"
 	"slices"
 	"strings"
@@ -34,45 +35,68 @@ type prompt struct {
 	lead int // ids that the vocabulary puts before the text
 }
 
-func (v *Server) promptOf(text string) (prompt, error) {
-	ids, err := v.s.Text(text, true)
-	if err != nil {
-		return prompt{}, about("prompt", err)
+// taskOf encodes text as the source of a task, which changes p.
+func (v *Server) taskOf(task, text string, p *complete.Params) ([]int32, error) {
+	ids, err := v.s.Task(task, text, p)
+	if errors.Is(err, complete.ErrTask) {
+		err = badRequest("task", "task: %s", plain(err))
 	}
-	p := prompt{ids: ids, text: text}
-	if pre := v.s.Tok.Prefix(); len(pre) > 0 && len(pre) <= len(p.ids) && slices.Equal(pre, p.ids[:len(pre)]) && !strings.HasPrefix(text, v.s.Tok.Text(pre[0])) {
-		p.lead = len(pre)
-	}
-	return p, nil
+	return ids, err
 }
 
-// prompts reads a string, a list of strings, ids or a list of ids.
-func (v *Server) prompts(ctx context.Context, raw json.RawMessage, each int) ([]prompt, error) {
+// promptOf encodes a text, as the source of a task if one is named.
+func (v *Server) promptOf(text, task string, p *complete.Params) (prompt, error) {
+	if task != "" {
+		ids, err := v.taskOf(task, text, p)
+		return prompt{ids: ids, text: text}, err
+	}
+	ids, err := v.s.Text(text, true)
+	if err != nil {
+		return prompt{}, err
+	}
+	x := prompt{ids: ids, text: text}
+	if pre := v.s.Tok.Prefix(); len(pre) > 0 && len(pre) <= len(ids) && slices.Equal(pre, ids[:len(pre)]) && !strings.HasPrefix(text, v.s.Tok.Text(pre[0])) {
+		x.lead = len(pre)
+	}
+	return x, nil
+}
+
+// readPrompts reads a string, a list of strings, ids or a list of ids.
+func readPrompts(raw json.RawMessage) (texts []string, ids [][]int32, err error) {
 	var text string
-	var texts []string
-	var ids []int32
-	var many [][]int32
+	var one []int32
 	switch {
 	case len(raw) == 0 || string(raw) == "null":
-		return nil, badRequest("prompt", "prompt: a text or token ids are required")
+		return nil, nil, badRequest("prompt", "prompt: a text or token ids are required")
 	case null(raw) != "":
-		return nil, badRequest("prompt", "prompt%s is null; a text or a token id is expected", null(raw))
+		return nil, nil, badRequest("prompt", "prompt%s is null; a text or a token id is expected", null(raw))
 	case json.Unmarshal(raw, &text) == nil:
-		texts = []string{text}
+		return []string{text}, nil, nil
 	case json.Unmarshal(raw, &texts) == nil:
+		return texts, nil, nil
+	case json.Unmarshal(raw, &one) == nil:
+		return nil, [][]int32{one}, nil
 	case json.Unmarshal(raw, &ids) == nil:
-		texts, many = nil, [][]int32{ids}
-	case json.Unmarshal(raw, &many) == nil:
-		texts = nil
-	default:
-		return nil, badRequest("prompt", "prompt: a string, a list of strings, a list of ids or a list of lists of ids is expected")
+		return nil, ids, nil
+	}
+	return nil, nil, badRequest("prompt", "prompt: a string, a list of strings, a list of ids or a list of lists of ids is expected")
+}
+
+// prompts reads and encodes the request's. A task changes p, alike for all of them.
+func (v *Server) prompts(ctx context.Context, q *completionRequest, p *complete.Params) ([]prompt, error) {
+	texts, many, err := readPrompts(q.Prompt)
+	if err != nil {
+		return nil, err
 	}
 	n := len(texts) + len(many)
 	if n == 0 || n > maxPrompts {
 		return nil, badRequest("prompt", "prompt: %d prompts; 1 to %d are possible", n, maxPrompts)
 	}
-	if n*each > maxAnswers {
-		return nil, badRequest("n", "n: %d prompts times %d answers are more than %d", n, each, maxAnswers)
+	if n*p.N > maxAnswers {
+		return nil, badRequest("n", "n: %d prompts times %d answers are more than %d", n, p.N, maxAnswers)
+	}
+	if q.Task != "" && len(many) > 0 {
+		return nil, badRequest("prompt", "prompt: a task takes texts; these are token ids")
 	}
 	var out []prompt
 	for _, t := range texts {
@@ -83,25 +107,24 @@ func (v *Server) prompts(ctx context.Context, raw json.RawMessage, each int) ([]
 		if err != nil {
 			return nil, about("prompt", err)
 		}
-		p, err := v.promptOf(t)
+		x, err := v.promptOf(t, q.Task, p)
 		if err != nil {
-			return nil, err
+			return nil, about("prompt", err)
 		}
-		if err := v.fits(p.ids, "prompt"); err != nil {
-			return nil, err
-		}
-		out = append(out, p)
+		out = append(out, x)
 	}
 	for _, ids := range many {
-		if err := v.fits(ids, "prompt"); err != nil {
-			return nil, err
-		}
 		for i, id := range ids {
 			if id < 0 || int(id) >= v.s.Engine.PromptIDs() {
 				return nil, badRequest("prompt", "prompt: id %d at %d is not a token; ids go from 0 to %d", id, i, v.s.Engine.PromptIDs()-1)
 			}
 		}
 		out = append(out, prompt{ids: ids, text: v.s.Tok.Decode(ids, false)})
+	}
+	for _, x := range out {
+		if err := v.fits(x.ids, "prompt"); err != nil {
+			return nil, err
+		}
 	}
 	return out, nil
 }
@@ -148,14 +171,11 @@ func (v *Server) prepareCompletion(ctx context.Context, q *completionRequest) (*
 	if err := q.check(&p); err != nil {
 		return nil, err
 	}
-	if q.Task != "" {
-		return nil, badRequest("task", "task: only /v1/chat/completions takes it")
-	}
 	if q.Echo && v.s.Encodes() {
 		return nil, badRequest("echo", "echo: the answer of an encoder-decoder does not go on with its prompt")
 	}
 	a := &completion{v: v, q: q, p: p, silent: silent, id: v.newID("cmpl-"), created: time.Now().Unix()}
-	if a.prompts, err = v.prompts(ctx, q.Prompt, p.N); err != nil {
+	if a.prompts, err = v.prompts(ctx, q, &a.p); err != nil {
 		return nil, err
 	}
 	for _, x := range a.prompts {
