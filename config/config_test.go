@@ -219,7 +219,7 @@ func (f *INI) path() {
 		_, _ = f.queryList(s.Name)
 		for _, e := range s.Entries() {
 			_, _, _ = f.Text(s, e.Key, nil)
-			_, _ = f.template(e.Value)
+			_, _ = f.template(e.Value, ParseFrame)
 			_, _ = ParseStrategy(e.Value)
 		}
 	}

@@ -1,7 +1,6 @@
 package config
 
 import (
-	"encoding/json"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -95,13 +94,13 @@ var meaningless = map[string]string{
 	"require_enter_key_to_exit": "",
 }
 
-// ReadService reads a service file.
+// ReadService reads a service file, or that of a tool which names one.
 func ReadService(path string) (*Service, error) {
 	f, err := ReadINI(path)
 	if err != nil {
 		return nil, err
 	}
-	return f.Service()
+	return f.Engine()
 }
 
 // Service interprets the file as a service's.
@@ -137,8 +136,12 @@ func (f *INI) Service() (*Service, error) {
 	if len(s.Models) == 0 {
 		return nil, fmt.Errorf("config: %s:%d: %w: [transformer_engine] has no models = NAME", f.Path, engine.Line, ErrValue)
 	}
+	for _, key := range batchKeys {
+		main.used[key] = true // of a tool, whose file may be the service's too
+	}
 	s.leftOver(f, main)
 	s.leftOver(f, e)
+	s.strangeSections(f)
 	return s, nil
 }
 
@@ -194,11 +197,16 @@ func (f *INI) model(name string, s *Service) (Model, error) {
 	}
 	m.SpecFile = filepath.Clean(m.SpecFile)
 	var err error
-	if m.Strategy, err = ParseStrategy(strategy); err == nil && hasEncoder {
-		m.Encoder, err = f.template(encoder)
+	parse := ParseTemplate
+	if m.Strategy, err = ParseStrategy(strategy); err == nil && hasEncoder && encoder != "" {
+		m.Encoder, err = f.template(encoder, ParseTemplate)
+		parse = ParseFrame // what the decoder begins with holds no query then
 	}
-	if err == nil && hasPrompt {
-		m.Prompt, err = f.template(prompt)
+	if err == nil && hasPrompt && prompt != "" {
+		m.Prompt, err = f.template(prompt, parse)
+	}
+	if err == nil && strings.Contains(encoder+prompt, `\n`) && !strings.Contains(encoder+prompt, "{\n}") {
+		s.Notes = append(s.Notes, fmt.Sprintf(`[%s] a template holds \n, which are two characters of text; {\n} is the end of a line`, sec.Name))
 	}
 	if err != nil {
 		return m, fmt.Errorf("config: %s: [%s]: %w", f.Path, sec.Name, err)
@@ -219,6 +227,25 @@ func (s *Service) leftOver(f *INI, r *reader) {
 			s.Notes = append(s.Notes, fmt.Sprintf("%s:%d: [%s] %s is no key that is known; it is not used", f.Path, e.Line, r.s.Name, e.Key))
 		case why != "" && e.Value != "" && e.Value != "0" && e.Value != "false":
 			s.Notes = append(s.Notes, fmt.Sprintf("[%s] %s has no effect: %s", r.s.Name, e.Key, why))
+		}
+	}
+}
+
+// strangeSections notes sections that nothing reads.
+func (s *Service) strangeSections(f *INI) {
+	for _, sec := range f.sections {
+		name, _, _ := strings.Cut(sec.Name, ".")
+		switch {
+		case slices.Contains([]string{"", "main", "transformer_engine", "model", "prompt_templates", "prompt_template", "query_list"}, name), sec.Name == "app_env.base":
+		case sec.Name == "app_env.logging" || sec.Name == "app_env.status_manager":
+			if v, _ := sec.Raw("enable_monitoring"); v.Value == "1" {
+				s.Notes = append(s.Notes, fmt.Sprintf("[%s] has no effect: a served model tells its state at /health and /metrics", sec.Name))
+			}
+			if v, _ := sec.Raw("enable_logging"); v.Value == "1" {
+				s.Notes = append(s.Notes, fmt.Sprintf("[%s] has no effect: requests are told on standard error", sec.Name))
+			}
+		default:
+			s.Notes = append(s.Notes, fmt.Sprintf("%s:%d: [%s] is no section that is known; it is not used", f.Path, sec.Line, clip(sec.Name)))
 		}
 	}
 }
@@ -248,97 +275,4 @@ func checkDevices(v string) error {
 		}
 	}
 	return nil
-}
-
-// Query is one entry of a query list.
-type Query struct {
-	Text            string `json:"text"`
-	System          string `json:"system_prompt"`
-	Prefix          string `json:"res_prefix"` // the answer's beginning
-	EncoderTemplate string `json:"encoder_input_template"`
-	DecoderTemplate string `json:"decoder_input_template"`
-}
-
-// Queries is what a file for a batch of queries says.
-type Queries struct {
-	Service     *Service
-	List        []Query
-	Seed        uint64
-	Temperature float64 // −1: not given
-	Notes       []string
-}
-
-// Queries interprets the file as one for a batch of queries: its
-// inference_engine_config names the service file, which may be itself.
-func (f *INI) Queries() (*Queries, error) {
-	r := f.reader(f.Section("main"), nil)
-	q := &Queries{Temperature: -1}
-	list, ok := r.text("query_list")
-	if !ok || r.err != nil {
-		return nil, first(r.err, fmt.Errorf("config: %s: %w: [main] has no query_list to answer; inferflow serve serves such a file", f.Path, ErrSyntax))
-	}
-	service, ok := r.text("inference_engine_config")
-	q.Seed = uint64(r.number("query_random_seed", 0, 1<<31-1))
-	temperature, hasT := r.text("temperature")
-	long, _ := r.text("long_context_test")
-	if r.err != nil {
-		return nil, r.err
-	}
-	if hasT {
-		t, err := strconv.ParseFloat(temperature, 64)
-		if err != nil || !(t >= 0 && t <= 1000) {
-			return nil, fmt.Errorf("config: %s: temperature: %w: %q", f.Path, ErrValue, clip(temperature))
-		}
-		q.Temperature = t
-	}
-	if long == "true" {
-		q.Notes = append(q.Notes, "long_context_test has no effect; see inferflow bench")
-	}
-	var err error
-	if same := !ok || filepath.Clean(service) == filepath.Clean(f.Path); same {
-		q.Service, err = f.Service()
-	} else {
-		q.Service, err = ReadService(filepath.Clean(service))
-	}
-	if err != nil {
-		return nil, err
-	}
-	q.List, err = f.queryList(list)
-	return q, err
-}
-
-// maxQueries bounds query_count.
-const maxQueries = 1 << 16
-
-func (f *INI) queryList(name string) ([]Query, error) {
-	sec := f.Section(name)
-	if sec == nil {
-		return nil, fmt.Errorf("config: %s: %w: query_list names %q and there is no such section", f.Path, ErrValue, name)
-	}
-	values, err := f.numbered(sec, "query_count", "query", maxQueries)
-	if err != nil {
-		return nil, err
-	}
-	list := make([]Query, len(values))
-	for i, v := range values {
-		if !strings.HasPrefix(v, "{") || json.Unmarshal([]byte(v), &list[i]) != nil {
-			list[i] = Query{Text: v}
-		}
-	}
-	return list, nil
-}
-
-// numbered reads prefix1 … prefixN, N by the key count.
-func (f *INI) numbered(s *Section, count, prefix string, most int) ([]string, error) {
-	r := f.reader(s, nil)
-	n := r.number(count, 0, most)
-	var list []string
-	for i := 1; i <= n && r.err == nil; i++ {
-		v, ok := r.text(prefix + strconv.Itoa(i))
-		if !ok && r.err == nil {
-			r.err = fmt.Errorf("config: %s:%d: [%s]: %w: %s is %d and %s%d is missing", f.Path, s.Line, s.Name, ErrValue, count, n, prefix, i)
-		}
-		list = append(list, v)
-	}
-	return slices.Clip(list), r.err
 }

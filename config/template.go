@@ -2,6 +2,7 @@ package config
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -37,8 +38,22 @@ type Part struct {
 // a leading blank, {res_prefix} or {answer}, {bos} {eos} {user_token}
 // {assistant_token}, {#id}, {\n}; any other {x} is the token x.
 func ParseTemplate(v string) (*Template, error) {
+	t, err := ParseFrame(v)
+	if err == nil && !t.Has(PartQuery) {
+		return nil, fmt.Errorf("prompt_template: %w: it has no place for the {query}", ErrValue)
+	}
+	return t, err
+}
+
+// Has says whether the template has a part of a kind.
+func (t *Template) Has(kind PartKind) bool {
+	return slices.ContainsFunc(t.Parts, func(p Part) bool { return p.Kind == kind })
+}
+
+// ParseFrame is ParseTemplate for what need not have a place for the query: the
+// beginning of what the decoder of an encoder-decoder says.
+func ParseFrame(v string) (*Template, error) {
 	t := &Template{}
-	query := false
 	for v != "" {
 		i := strings.IndexByte(v, '{')
 		end := -1
@@ -55,10 +70,6 @@ func ParseTemplate(v string) (*Template, error) {
 		if err := t.key(key); err != nil {
 			return nil, err
 		}
-		query = query || t.Parts[len(t.Parts)-1].Kind == PartQuery
-	}
-	if !query {
-		return nil, fmt.Errorf("prompt_template: %w: it has no place for the {query}", ErrValue)
 	}
 	return t, nil
 }
@@ -112,9 +123,9 @@ const maxLines = 1 << 12
 
 // template is ParseTemplate for a value that may be the name of one: a string
 // without a brace names [prompt_template.NAME], whose lines are joined.
-func (f *INI) template(v string) (*Template, error) {
-	if strings.Contains(v, "{") {
-		return ParseTemplate(v)
+func (f *INI) template(v string, parse func(string) (*Template, error)) (*Template, error) {
+	if strings.Contains(v, "{") || v == "" {
+		return parse(v)
 	}
 	s := f.Section("prompt_template." + v)
 	if s == nil {
@@ -124,7 +135,7 @@ func (f *INI) template(v string) (*Template, error) {
 	if err != nil {
 		return nil, err
 	}
-	return ParseTemplate(strings.Join(lines, "\n"))
+	return parse(strings.Join(lines, "\n"))
 }
 
 // Jinja writes the template as a chat template: a turn for each question, the
@@ -135,10 +146,7 @@ func (t *Template) Jinja(token func(name string) (string, bool), id func(n int) 
 	if err != nil {
 		return "", err
 	}
-	hasSystem := false
-	for _, p := range t.Parts {
-		hasSystem = hasSystem || p.Kind == PartSystem
-	}
+	hasSystem := t.Has(PartSystem)
 	ns := "{%- set ns = namespace(system='', open=false) -%}"
 	var b strings.Builder
 	b.WriteString(ns)

@@ -166,7 +166,7 @@ has a masked-LM head.`,
 				return usagef("--top %d: want at least 1", top)
 			}
 			return f.with(c.Context(), args, embed.OutputLogits, func(ctx context.Context, s *embed.Service, texts []string) error {
-				return f.fill(ctx, s, texts, top)
+				return f.fill(ctx, s, len(texts), top, func(i int) (embed.Text, error) { return s.EncodeMasked(texts[i]) })
 			})
 		},
 	}
@@ -175,7 +175,8 @@ has a masked-LM head.`,
 	return c
 }
 
-func (f *textFlags) fill(ctx context.Context, s *embed.Service, texts []string, top int) error {
+// fill prints the words for the masks of n texts, of which encode makes the tokens.
+func (f *textFlags) fill(ctx context.Context, s *embed.Service, n, top int, encode func(i int) (embed.Text, error)) error {
 	type word struct {
 		ID    int32   `json:"id"`
 		Token string  `json:"token"`
@@ -185,8 +186,8 @@ func (f *textFlags) fill(ctx context.Context, s *embed.Service, texts []string, 
 		return fmt.Errorf("%s fills no masks: it writes texts from left to right (inferflow run); it gives vectors too (inferflow embed)", s.Model.Name)
 	}
 	var out [][][]word
-	for _, t := range texts {
-		enc, err := s.EncodeMasked(t)
+	for i := range n {
+		enc, err := encode(i)
 		if err != nil {
 			return err
 		}

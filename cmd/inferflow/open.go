@@ -70,6 +70,20 @@ func advise(m *model.Model, ref string) {
 	}
 }
 
+// until runs f, which may read for long, and gives up on it when ctx ends: a
+// signal ends a program that is still loading at once. What f makes is then
+// left to the end of the process.
+func until(ctx context.Context, f func() error) error {
+	done := make(chan error, 1)
+	go func() { done <- f() }()
+	select {
+	case err := <-done:
+		return err
+	case <-ctx.Done():
+		return fmt.Errorf("ended before the model was loaded: %w", context.Cause(ctx))
+	}
+}
+
 // isModel says that a single argument names a model, not a prompt.
 func isModel(arg string) bool {
 	if _, ok := pull.Named(arg); ok {

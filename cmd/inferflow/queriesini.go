@@ -5,11 +5,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
+
+	"github.com/spf13/pflag"
 
 	"github.com/inferflow/inferflow/chat"
 	"github.com/inferflow/inferflow/config"
 	"github.com/inferflow/inferflow/internal/complete"
+	"github.com/inferflow/inferflow/internal/embed"
+	"github.com/inferflow/inferflow/internal/model"
 )
 
 // queryTokens is the length of an answer to a query of a list, where no flag says another.
@@ -17,24 +22,28 @@ const queryTokens = 300
 
 // queries answers the query list of an .ini file, as many at once as the file
 // allows, and prints the answers in the order of the list.
-func (f *runFlags) queries(ctx context.Context, path string, given func(string) bool, o func(*iniService) (*complete.Service, error)) error {
-	ini, err := config.ReadINI(path)
+func (f *runFlags) queries(ctx context.Context, path string, given *pflag.FlagSet) error {
+	o, err := f.model.options()
 	if err != nil {
 		return err
 	}
-	q, err := ini.Queries()
-	if err != nil {
+	var q *config.Queries
+	var x *iniService
+	whole := false
+	if err := until(ctx, func() (err error) {
+		if q, x, err = readQueries(path); err == nil {
+			x.options(&o, given)
+			whole, err = x.whole(ctx, o)
+		}
+		return err
+	}); err != nil {
 		return err
 	}
-	for _, n := range q.Notes {
-		notice(n)
+	if whole {
+		return f.fillQueries(ctx, x, o, q.List)
 	}
-	x, err := readINIService(q.Service)
-	if err != nil {
-		return err
-	}
-	s, err := o(x)
-	if err != nil {
+	var s *complete.Service
+	if err := until(ctx, func() (err error) { s, err = x.open(ctx, o); return err }); err != nil {
 		return err
 	}
 	defer s.Close()
@@ -42,10 +51,10 @@ func (f *runFlags) queries(ctx context.Context, path string, given func(string) 
 	if err != nil {
 		return err
 	}
-	if q.Temperature >= 0 && !given("temperature") {
+	if q.Temperature >= 0 && !given.Changed("temperature") && !f.sampling.greed && x.model.Strategy.Name != "greedy" {
 		p.Sample.Temperature = q.Temperature
 	}
-	if !given("seed") {
+	if !given.Changed("seed") {
 		p.Sample.Seed = q.Seed
 	}
 	if p.Max == 0 {
@@ -53,6 +62,48 @@ func (f *runFlags) queries(ctx context.Context, path string, given func(string) 
 	}
 	return f.answerAll(ctx, s, x, q.List, p)
 }
+
+// readQueries reads a query file and the service file that it names.
+func readQueries(path string) (*config.Queries, *iniService, error) {
+	ini, err := config.ReadINI(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	q, err := ini.Queries()
+	if err != nil {
+		return nil, nil, err
+	}
+	for _, n := range q.Notes {
+		notice(n)
+	}
+	x, err := readINIService(q.Service)
+	return q, x, err
+}
+
+// fillQueries prints the likeliest words for the masks of each query, which is
+// what the C++ engine makes of an encoder.
+func (f *runFlags) fillQueries(ctx context.Context, x *iniService, o model.Options, list []config.Query) error {
+	var s *embed.Service
+	if err := until(ctx, func() (err error) { s, err = x.openTexts(ctx, o, embed.OutputLogits); return err }); err != nil {
+		return err
+	}
+	defer s.Close()
+	if s.Tok == nil {
+		return complete.ErrNoTokenizer
+	}
+	return (&textFlags{json: f.json}).fill(ctx, s, len(list), fillTop, func(i int) (embed.Text, error) {
+		q := list[i]
+		if t := orTemplate(q.Encoder, x.model.Encoder); t != nil {
+			return s.EncodeMaskedBy(func(text string) ([]int32, error) {
+				return x.frameIDs(s.Tok, t, config.Query{System: q.System, Text: text}, reads)
+			}, q.Text)
+		}
+		return s.EncodeMasked(withSystem(q.System, q.Text))
+	})
+}
+
+// fillTop is the number of words for a mask.
+const fillTop = 8
 
 // answered is one query with what became of it.
 type answered struct {
@@ -77,7 +128,7 @@ func (f *runFlags) answerAll(ctx context.Context, s *complete.Service, x *iniSer
 			slots <- struct{}{}
 			wg.Go(func() {
 				defer func() { <-slots; close(out[i].done) }()
-				out[i].ids, out[i].a, out[i].err = answerQuery(ctx, s, list[i], p)
+				out[i].ids, out[i].a, out[i].err = answerQuery(ctx, s, x, list[i], p)
 			})
 		}
 	})
@@ -93,24 +144,9 @@ func (f *runFlags) answerAll(ctx context.Context, s *complete.Service, x *iniSer
 	return nil
 }
 
-func answerQuery(ctx context.Context, s *complete.Service, q config.Query, p complete.Params) (ids []int32, a complete.Answer, err error) {
-	if q.EncoderTemplate != "" || q.DecoderTemplate != "" {
-		return nil, a, fmt.Errorf("encoder_input_template and decoder_input_template of a query are not served; use the model's tasks (inferflow run MODEL --task)")
-	}
-	if s.Converses() {
-		in := chat.Input{AddGenerationPrompt: true, Messages: []chat.Message{{Role: "user", Content: q.Text}}}
-		if q.System != "" {
-			in.Messages = append([]chat.Message{{Role: "system", Content: q.System}}, in.Messages...)
-		}
-		if q.Prefix != "" { // an open turn: the template goes on with the answer's beginning
-			in.AddGenerationPrompt = false
-			in.Messages = append(in.Messages, chat.Message{Role: "assistant", Content: q.Prefix})
-		}
-		ids, err = s.ChatWithin(ctx, 0, in)
-	} else {
-		ids, err = s.Text(q.Text+q.Prefix, false)
-	}
-	if err != nil {
+// answerQuery answers one query of a list.
+func answerQuery(ctx context.Context, s *complete.Service, x *iniService, q config.Query, p complete.Params) (ids []int32, a complete.Answer, err error) {
+	if ids, err = queryIDs(ctx, s, x, q, &p); err != nil {
 		return nil, a, err
 	}
 	run, err := s.Start(ctx, ids, p)
@@ -120,6 +156,59 @@ func answerQuery(ctx context.Context, s *complete.Service, q config.Query, p com
 	a, err = run.Collect(nil)
 	a.Text = q.Prefix + a.Text
 	return ids, a, err
+}
+
+// queryIDs are the tokens of a query's prompt, or of the source where the model
+// is an encoder-decoder, whose answer then begins as the templates say.
+func queryIDs(ctx context.Context, s *complete.Service, x *iniService, q config.Query, p *complete.Params) (ids []int32, err error) {
+	encoder, decoder := orTemplate(q.Encoder, x.model.Encoder), orTemplate(q.Decoder, x.model.Prompt)
+	switch {
+	case s.Encodes():
+		if decoder != nil {
+			begin, err := x.frameIDs(s.Tok, decoder, q, decodes)
+			if err != nil {
+				return nil, err
+			}
+			p.BeginWith(begin)
+		} else if q.Prefix != "" {
+			return nil, fmt.Errorf("res_prefix: an encoder-decoder's answer can begin with a text only behind a decoder_input_template")
+		}
+		if encoder != nil {
+			return x.frameIDs(s.Tok, encoder, q, encodes)
+		}
+		return s.Text(withSystem(q.System, q.Text), false)
+	case q.Decoder != nil:
+		ids, err = x.frameIDs(s.Tok, q.Decoder, q, decodes)
+		if pre := s.Tok.Prefix(); err == nil && len(pre) > 0 && (len(ids) < len(pre) || !slices.Equal(ids[:len(pre)], pre)) {
+			ids = append(slices.Clone(pre), ids...)
+		}
+		return ids, err
+	case s.Converses():
+		in := chat.Input{AddGenerationPrompt: true, Messages: []chat.Message{{Role: "user", Content: q.Text}}}
+		if q.System != "" {
+			in.Messages = append([]chat.Message{{Role: "system", Content: q.System}}, in.Messages...)
+		}
+		if q.Prefix != "" { // an open turn: the template goes on with the answer's beginning
+			in.AddGenerationPrompt = false
+			in.Messages = append(in.Messages, chat.Message{Role: "assistant", Content: q.Prefix})
+		}
+		return s.ChatWithin(ctx, 0, in)
+	}
+	return s.Text(withSystem(q.System, q.Text)+q.Prefix, false)
+}
+
+func orTemplate(t, d *config.Template) *config.Template {
+	if t != nil {
+		return t
+	}
+	return d
+}
+
+func withSystem(system, text string) string {
+	if system == "" {
+		return text
+	}
+	return system + "\n" + text
 }
 
 func (f *runFlags) printQuery(i int, q config.Query, x *answered) error {

@@ -50,14 +50,7 @@ standard input. An .ini file with a query_list answers that list.`,
 			ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
 			if len(args) == 1 && isINI(args[0]) {
-				return f.queries(ctx, args[0], c.Flags().Changed, func(x *iniService) (*complete.Service, error) {
-					o, err := f.model.options()
-					if err != nil {
-						return nil, err
-					}
-					x.options(&o, c.Flags())
-					return x.open(ctx, o)
-				})
+				return f.queries(ctx, args[0], c.Flags())
 			}
 			return f.run(ctx, args)
 		},
@@ -91,8 +84,8 @@ func (f *runFlags) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	s, err := openService(ctx, ref, o)
-	if err != nil {
+	var s *complete.Service
+	if err := until(ctx, func() (err error) { s, err = openService(ctx, ref, o); return err }); err != nil {
 		return err
 	}
 	defer s.Close()

@@ -13,10 +13,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
-	"github.com/inferflow/inferflow/internal/complete"
-	"github.com/inferflow/inferflow/internal/model"
 	"github.com/inferflow/inferflow/internal/server"
 )
 
@@ -53,8 +50,8 @@ port, model, its model_spec.json, prompt template, decoding strategy; flags win.
 			if len(args) == 1 {
 				ref = args[0]
 			}
-			name0, open, err := f.opener(ctx, ref, &o, c.Flags(), &port)
-			if err != nil {
+			v := served{ref: ref, name: ref}
+			if err := until(ctx, func() error { return v.read(&o, c.Flags(), &port) }); err != nil {
 				return err
 			}
 			if port < 0 || port > 65535 {
@@ -73,13 +70,14 @@ port, model, its model_spec.json, prompt template, decoding strategy; flags win.
 			if !quiet {
 				so.Log = log.New(os.Stderr, "", log.LstdFlags)
 			}
-			v, end, err := handlerOf(ctx, ref, name0, task, o, open, &so)
-			if err != nil {
+			var h *server.Server
+			var end func() error
+			if err := until(ctx, func() (err error) { h, end, err = v.handler(ctx, task, o, &so); return err }); err != nil {
 				return err
 			}
 			defer end()
 			notice(fmt.Sprintf("serving %s at http://%s/v1", so.Name, l.Addr()))
-			err = v.Serve(ctx, l, grace)
+			err = h.Serve(ctx, l, grace)
 			if errors.Is(err, http.ErrServerClosed) {
 				err = nil
 			}
@@ -89,30 +87,13 @@ port, model, its model_spec.json, prompt template, decoding strategy; flags win.
 	f.add(c.Flags())
 	c.Flags().StringVar(&host, "host", "127.0.0.1", "address to listen on; 0.0.0.0 for all")
 	c.Flags().IntVar(&port, "port", 8080, "port to listen on")
-	c.Flags().StringVar(&task, "task", "", "what is served: generate, embed, rerank or classify (default: what the model's files are made for)")
+	c.Flags().StringVar(&task, "task", "", "what is served: generate, embed, rerank, classify or fill-mask (default: what the model's files are made for)")
 	c.Flags().StringVar(&name, "name", "", "name of the model in the API (default: as it was given, or the file's)")
 	c.Flags().StringSliceVar(&aliases, "alias", nil, "further names for the model")
 	c.Flags().StringVar(&origins, "origins", "", `web pages that may call, such as https://example.org or "*" (default: those of this machine)`)
 	c.Flags().DurationVar(&grace, "grace", 30*time.Second, "time that requests under way have to finish after a signal to end")
 	c.Flags().BoolVar(&quiet, "quiet", false, "do not log requests")
 	return c
-}
-
-// opener says what is served: a model, or what an .ini file names, whose port
-// counts where no flag gives one. The name is the one that the API shows.
-func (f *modelFlags) opener(ctx context.Context, ref string, o *model.Options, given *pflag.FlagSet, port *int) (string, func() (*complete.Service, error), error) {
-	if !isINI(ref) {
-		return ref, func() (*complete.Service, error) { return openService(ctx, ref, *o) }, nil
-	}
-	ini, err := openINIService(ref)
-	if err != nil {
-		return "", nil, err
-	}
-	ini.options(o, given)
-	if p := ini.file.Port; p > 0 && !given.Changed("port") {
-		*port = p
-	}
-	return ini.model.Name, func() (*complete.Service, error) { return ini.open(ctx, *o) }, nil
 }
 
 // servedName is a short name as it was given, else the file's name.

@@ -11,6 +11,7 @@ import (
 
 	"github.com/inferflow/inferflow/config"
 	"github.com/inferflow/inferflow/internal/complete"
+	"github.com/inferflow/inferflow/internal/embed"
 	"github.com/inferflow/inferflow/internal/model"
 	"github.com/inferflow/inferflow/internal/sys"
 	"github.com/inferflow/inferflow/spec"
@@ -28,7 +29,8 @@ type iniService struct {
 	file  *config.Service
 	model config.Model
 	files *spec.ModelSpec
-	path  string // what is opened
+	roles map[string]int32 // user_token, assistant_token
+	path  string           // what is opened
 }
 
 // openINIService reads a service file and what it names.
@@ -66,6 +68,9 @@ func readINIService(s *config.Service) (*iniService, error) {
 	}
 	if f := x.files.ConfigFile; f != "" && f != "config.json" {
 		notice(fmt.Sprintf("%s names %s; config.json of the folder is read", x.model.SpecFile, f))
+	}
+	if err := x.readRoles(); err != nil {
+		return nil, err
 	}
 	x.path = x.model.Dir
 	switch x.files.Format {
@@ -115,9 +120,14 @@ func (x *iniService) options(o *model.Options, given *pflag.FlagSet) {
 	}
 }
 
+// openModel opens the model, which is not loaded yet.
+func (x *iniService) openModel(ctx context.Context, o model.Options) (*model.Model, error) {
+	return openModel(ctx, x.path, o)
+}
+
 // open opens and loads the model as the file says.
 func (x *iniService) open(ctx context.Context, o model.Options) (*complete.Service, error) {
-	m, err := openModel(ctx, x.path, o)
+	m, err := x.openModel(ctx, o)
 	if err != nil {
 		return nil, err
 	}
@@ -136,16 +146,89 @@ func (x *iniService) open(ctx context.Context, o model.Options) (*complete.Servi
 	for _, n := range s.Notes {
 		notice(n)
 	}
-	if err := s.SetDefaults(strategyParams(x.model.Strategy)); err != nil {
+	if err = s.SetDefaults(strategyParams(x.model.Strategy)); err == nil && s.Encodes() {
+		err = x.frame(s)
+	}
+	if err != nil {
 		s.Close()
 		return nil, err
 	}
 	return s, nil
 }
 
+// frame makes an encoder-decoder read and begin as the file's templates say.
+func (x *iniService) frame(s *complete.Service) error {
+	if err := x.checkFrame(s.Tok, x.model.Encoder, encodes); err != nil {
+		return err
+	}
+	var source complete.Frame
+	if x.model.Encoder != nil {
+		source = func(system, text string) ([]int32, error) {
+			return x.frameIDs(s.Tok, x.model.Encoder, config.Query{System: system, Text: text}, encodes)
+		}
+	}
+	var begin []int32
+	if t := x.model.Prompt; t != nil {
+		if t.Has(config.PartQuery) {
+			notice(fmt.Sprintf("[model.%s] decoder_input_template has a {query}: the encoder reads the query, and in the answer's beginning it stays empty", x.model.Name))
+		}
+		var err error
+		if begin, err = x.frameIDs(s.Tok, t, config.Query{}, decodes); err != nil {
+			return err
+		}
+	}
+	s.SetFrame(source, begin)
+	return nil
+}
+
+// whole says whether the model is an encoder alone, which reads whole texts.
+func (x *iniService) whole(ctx context.Context, o model.Options) (bool, error) {
+	o.Notice, o.NoTokenizer = nil, true // told when it is opened for good
+	m, err := x.openModel(ctx, o)
+	if err != nil {
+		return false, err
+	}
+	defer m.Close()
+	return m.Whole(), nil
+}
+
+// openTexts opens and loads a model that reads texts, for one of its outputs.
+func (x *iniService) openTexts(ctx context.Context, o model.Options, output string) (*embed.Service, error) {
+	o.Output = output
+	m, err := x.openModel(ctx, o)
+	if err != nil {
+		return nil, err
+	}
+	if m.Encodes() {
+		m.Close()
+		return nil, usagef("[model.%s] is an encoder-decoder: it answers with a text, not with numbers", x.model.Name)
+	}
+	if m.Tokenizer != nil {
+		err = x.checkFrame(m.Tokenizer, x.model.Encoder, reads)
+	}
+	if err == nil {
+		err = m.Load()
+	}
+	if err != nil {
+		m.Close()
+		return nil, err
+	}
+	s, err := embed.New(m)
+	if err != nil {
+		m.Close()
+		return nil, err
+	}
+	if t := x.model.Encoder; t != nil && s.Tok != nil {
+		s.SetFrame(&embed.Frame{Suffix: frameSuffix(t), IDs: func(text string) ([]int32, error) {
+			return x.frameIDs(s.Tok, t, config.Query{Text: text}, reads)
+		}})
+	}
+	return s, nil
+}
+
 // settle gives the model the file's prompt template.
 func (x *iniService) settle(m *model.Model) error {
-	if x.model.Prompt == nil || m.Tokenizer == nil {
+	if x.model.Prompt == nil || m.Tokenizer == nil || m.Encodes() {
 		return nil
 	}
 	t, err := x.model.Prompt.Jinja(x.token(m.Tokenizer), func(id int) (string, bool) {
@@ -163,6 +246,9 @@ func (x *iniService) token(tok *tokenizer.Tokenizer) func(string) (string, bool)
 	return func(name string) (string, bool) {
 		if text := x.files.Tokens[name]; text != "" {
 			return text, true
+		}
+		if id, ok := x.roles[name]; ok && int(id) < tok.Size() {
+			return tok.Text(id), true
 		}
 		if id, ok := tok.Named(name); ok {
 			return tok.Text(id), true

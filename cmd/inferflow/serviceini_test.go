@@ -102,7 +102,7 @@ func TestINIService(t *testing.T) {
 	}
 	plain := openDemoService(t)
 	for _, q := range []config.Query{{Text: "Once upon a time"}} {
-		_, a, err := answerQuery(context.Background(), s, q, complete.Params{Sample: s.Defaults(), Max: 20})
+		_, a, err := answerQuery(context.Background(), s, x, q, complete.Params{Sample: s.Defaults(), Max: 20})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"time"
 
@@ -40,6 +41,8 @@ type Service struct {
 	badTemplate error
 	Notes       []string // what a user should know of the model's own settings
 
+	frame    Frame   // nil: the tokenizer's own way
+	begin    []int32 // of an encoder-decoder's answers; nil: the model's own
 	defaults sample.Params
 	longest  func() int // bytes of the longest token, found once
 	tags     sync.Map   // forms of tokens → whether the vocabulary has one; see holds
@@ -154,6 +157,9 @@ func (s *Service) settle() {
 // every text, or the source of an encoder-decoder. Special tokens inside the
 // text count only when parse is set. The errors are those of the tokenizer's TryEncode.
 func (s *Service) Text(text string, parse bool) ([]int32, error) {
+	if s.frame != nil {
+		return s.frame("", text)
+	}
 	if s.Encodes() {
 		return s.source(text, parse)
 	}
@@ -196,14 +202,17 @@ func (s *Service) ChatWithin(ctx context.Context, steps int, in chat.Input) ([]i
 		return nil, fmt.Errorf("complete: %s: %w: %w; a plain completion (--raw) is possible", s.Model.Name, ErrTemplate, s.badTemplate)
 	}
 	if s.Template == nil && s.Encodes() {
-		text, err := Said(in)
+		system, text, err := said(in)
+		if err == nil {
+			err = s.fits(len(system)+len(text), 0)
+		}
 		if err != nil {
 			return nil, err
 		}
-		if err := s.fits(len(text), 0); err != nil {
-			return nil, err
+		if s.frame != nil {
+			return s.frame(strings.TrimSuffix(system, "\n"), text)
 		}
-		return s.Text(text, false)
+		return s.Text(system+text, false)
 	}
 	if s.Template == nil {
 		return nil, fmt.Errorf("complete: %s: %w; use a plain completion (--raw)", s.Model.Name, ErrNoTemplate)

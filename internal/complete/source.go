@@ -39,7 +39,12 @@ func (s *Service) around(prefix, ids, suffix []int32) []int32 {
 // message of the user, for such models keep nothing of earlier turns. System
 // messages stand before it.
 func Said(in chat.Input) (string, error) {
-	system, said := "", ""
+	system, text, err := said(in)
+	return system + text, err
+}
+
+// said is Said in its two parts.
+func said(in chat.Input) (system, text string, err error) {
 	found := false
 	for i := range in.Messages {
 		m := &in.Messages[i]
@@ -47,13 +52,13 @@ func Said(in chat.Input) (string, error) {
 		case "system", "developer":
 			system += m.Content + "\n"
 		case "user":
-			said, found = m.Content, true
+			text, found = m.Content, true
 		}
 	}
 	if !found {
-		return "", fmt.Errorf("complete: %w", ErrNoSource)
+		return "", "", fmt.Errorf("complete: %w", ErrNoSource)
 	}
-	return system + said, nil
+	return system, text, nil
 }
 
 // decode fills in what an encoder-decoder's files say of its answers.
@@ -62,6 +67,9 @@ func (s *Service) decode(p *Params) {
 		p.decoding = &s.Model.Generation.Decoding
 	}
 	d := p.decoding
+	if p.begin == nil {
+		p.begin = slices.Clone(s.begin)
+	}
 	if p.begin == nil {
 		p.begin = append([]int32{d.Start}, d.First...)
 	}

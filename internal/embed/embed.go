@@ -49,6 +49,7 @@ type Service struct {
 	blocks int
 
 	longest func() int // bytes of the longest token, found once
+	frame   *Frame     // nil: the tokenizer's own way
 
 	mu     sync.Mutex
 	queue  []*item

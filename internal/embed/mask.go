@@ -21,11 +21,14 @@ type Word struct {
 var masks = []string{"[MASK]", "<mask>", "<|mask|>"}
 
 // EncodeMasked makes the tokens of a text with masks. The rows of the masks are wanted.
-func (s *Service) EncodeMasked(text string) (Text, error) {
+func (s *Service) EncodeMasked(text string) (Text, error) { return s.EncodeMaskedBy(s.ids, text) }
+
+// EncodeMaskedBy is EncodeMasked where encode makes the tokens of the text.
+func (s *Service) EncodeMaskedBy(encode func(text string) ([]int32, error), text string) (Text, error) {
 	if s.Tok == nil {
 		return Text{}, fmt.Errorf("embed: %s: %w", s.Model.Path, tokenizer.ErrNoTokenizer)
 	}
-	id, ok := s.Tok.Named("mask")
+	id, ok := s.mask()
 	if !ok {
 		return Text{}, fmt.Errorf("embed: %w: its tokenizer names no mask", ErrOutput)
 	}
@@ -36,7 +39,7 @@ func (s *Service) EncodeMasked(text string) (Text, error) {
 	for _, m := range masks {
 		text = strings.ReplaceAll(text, m, own)
 	}
-	ids, err := s.ids(text)
+	ids, err := encode(text)
 	if err != nil {
 		return Text{}, fmt.Errorf("embed: %w: %w", ErrRequest, err)
 	}
@@ -50,6 +53,20 @@ func (s *Service) EncodeMasked(text string) (Text, error) {
 		return Text{}, fmt.Errorf("embed: %w: the text has no mask; write %s where a word is missing", ErrRequest, own)
 	}
 	return t, s.check(0, &t)
+}
+
+// mask is the token that stands for a missing word: the one with that role, or
+// one that is written as masks are.
+func (s *Service) mask() (int32, bool) {
+	if id, ok := s.Tok.Named("mask"); ok {
+		return id, true
+	}
+	for _, m := range masks {
+		if id, ok := s.Tok.ID(m); ok {
+			return id, true
+		}
+	}
+	return 0, false
 }
 
 // Fill computes for each mask the k likeliest tokens.

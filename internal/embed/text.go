@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 	"sort"
 	"strings"
 
@@ -66,7 +67,7 @@ func (s *Service) Encode(texts []string, o Options) ([]Text, error) {
 		if err != nil {
 			return nil, fmt.Errorf("embed: %w: the prompt: %w", ErrRequest, err)
 		}
-		skip = len(ids) - len(s.Tok.Suffix())
+		skip = len(ids) - len(s.suffix(ids))
 	}
 	out := make([]Text, len(texts))
 	for i, text := range texts {
@@ -83,7 +84,7 @@ func (s *Service) Encode(texts []string, o Options) ([]Text, error) {
 		}
 		t := Text{IDs: ids, Skip: skip}
 		if n := len(ids); n > s.most && o.Truncate {
-			tail := s.Tok.Suffix()
+			tail := slices.Clone(s.suffix(ids))
 			if len(tail) >= s.most {
 				tail = nil
 			}
@@ -97,8 +98,29 @@ func (s *Service) Encode(texts []string, o Options) ([]Text, error) {
 	return out, nil
 }
 
+// Frame makes the tokens of a text in place of the tokenizer's own way.
+type Frame struct {
+	IDs    func(text string) ([]int32, error)
+	Suffix int // how many of the last are no tokens of the text
+}
+
+// SetFrame makes the service read texts as the frame says. It must come before
+// the first request.
+func (s *Service) SetFrame(f *Frame) { s.frame = f }
+
+// suffix are the tokens behind a text whose tokens are ids.
+func (s *Service) suffix(ids []int32) []int32 {
+	if s.frame != nil {
+		return ids[max(0, len(ids)-s.frame.Suffix):]
+	}
+	return s.Tok.Suffix()
+}
+
 // ids encodes a text with the tokens around it.
 func (s *Service) ids(text string) ([]int32, error) {
+	if s.frame != nil {
+		return s.frame.IDs(text)
+	}
 	return s.Tok.TryEncode(text, tokenizer.Options{AddSpecial: true, ParseSpecial: true})
 }
 

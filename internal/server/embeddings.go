@@ -42,6 +42,8 @@ func (v *Server) doors() string {
 		return "/v1/chat/completions and /v1/completions"
 	case v.e.Output == spec.OutputEmbedding:
 		return "/v1/embeddings and /v1/rerank"
+	case v.e.Output == embed.OutputLogits:
+		return "/v1/fill-mask"
 	case v.e.Width() == 1:
 		return "/v1/rerank and /v1/classify"
 	}
@@ -54,9 +56,12 @@ func (v *Server) texts(output string) (*embed.Service, error) {
 	if output == embed.OutputScores {
 		what, task = "classes", "classify"
 	}
+	if output == embed.OutputLogits {
+		what, task = "words for masks", "fill-mask"
+	}
 	switch {
-	case v.e == nil && task == "classify":
-		return nil, v.unsupported("%s is served for writing texts and gives no classes; use %s", v.o.Name, v.doors())
+	case v.e == nil && task != "embed":
+		return nil, v.unsupported("%s is served for writing texts and gives no %s; use %s", v.o.Name, what, v.doors())
 	case v.e == nil:
 		return nil, v.unsupported("%s is served for writing texts; start inferflow serve with --task embed for its embeddings", v.o.Name)
 	case output != "" && v.e.Output != output:
@@ -70,6 +75,8 @@ func (v *Server) served() string {
 	switch {
 	case v.e.Output == spec.OutputEmbedding:
 		return "vectors"
+	case v.e.Output == embed.OutputLogits:
+		return "words for masks"
 	case v.e.Width() == 1:
 		return "the relevance of texts"
 	}

@@ -93,6 +93,7 @@ func (v *Server) routes() {
 		{"POST /v1/rerank", v.rerank},
 		{"POST /rerank", v.rerank},
 		{"POST /v1/classify", v.classify},
+		{"POST /v1/fill-mask", v.fillMask},
 		{"GET /v1/models", v.models},
 		{"GET /v1/models/{id...}", v.model},
 		{"GET /health", v.health},

@@ -1,0 +1,94 @@
+package server
+
+import (
+	"encoding/json"
+	"net/http"
+
+	"github.com/inferflow/inferflow/internal/embed"
+)
+
+// fillRequest is the body of POST /v1/fill-mask: texts with masks.
+type fillRequest struct {
+	Model string          `json:"model"`
+	Input json.RawMessage `json:"input"`
+	Top   *int            `json:"top_n"`
+}
+
+type filledWord struct {
+	Token string  `json:"token"`
+	ID    int32   `json:"id"`
+	Score float64 `json:"score"`
+}
+
+type filledText struct {
+	Object string         `json:"object"`
+	Index  int            `json:"index"`
+	Masks  [][]filledWord `json:"masks"` // in the order of the text
+}
+
+// Words for a mask, where a request names no number, and at most.
+const (
+	fillWords     = 5
+	mostFillWords = 1000
+)
+
+// fillMask answers with the likeliest words for each mask of each text.
+func (v *Server) fillMask(w http.ResponseWriter, r *http.Request) error {
+	var q fillRequest
+	if err := v.readJSON(w, r, &q); err != nil {
+		return err
+	}
+	e, err := v.texts(embed.OutputLogits)
+	if err != nil {
+		return err
+	}
+	if err := v.known(q.Model); err != nil {
+		return err
+	}
+	top := fillWords
+	if q.Top != nil {
+		top = *q.Top
+	}
+	if top < 1 || top > mostFillWords {
+		return badRequest("top_n", "top_n: %d is outside 1 to %d", top, mostFillWords)
+	}
+	var texts []string
+	if one := ""; json.Unmarshal(q.Input, &one) == nil && string(q.Input) != "null" {
+		texts = []string{one}
+	} else if null(q.Input) != "" || json.Unmarshal(q.Input, &texts) != nil || len(texts) == 0 || len(texts) > maxInputs {
+		return badRequest("input", "input: a string or a list of 1 to %d strings is expected", maxInputs)
+	}
+	total := 0
+	for _, t := range texts {
+		total += len(t)
+	}
+	if err := within("input", total); err != nil {
+		return err
+	}
+	data, used := make([]filledText, len(texts)), inputUsage{}
+	for i, text := range texts {
+		enc, err := e.EncodeMasked(text)
+		if err != nil {
+			return textError(err, "input")
+		}
+		filled, err := e.Fill(r.Context(), enc, top)
+		if err != nil {
+			return textError(err, "input")
+		}
+		used.Prompt += len(enc.IDs)
+		data[i] = filledText{Object: "fill_mask", Index: i, Masks: words(filled)}
+	}
+	used.Total = used.Prompt
+	writeJSON(w, http.StatusOK, map[string]any{"id": v.newID("fill-"), "object": "list", "model": q.Model, "data": data, "usage": used})
+	return nil
+}
+
+func words(filled [][]embed.Word) [][]filledWord {
+	out := make([][]filledWord, len(filled))
+	for i, list := range filled {
+		for _, w := range list {
+			out[i] = append(out[i], filledWord{w.Text, w.ID, w.Score})
+		}
+	}
+	return out
+}
