@@ -119,10 +119,13 @@ var libraryWords = sync.OnceValue(func() map[string]worded {
 // modules that it loads.
 func sourceWords(src string) map[string]bool {
 	set := map[string]bool{}
-	texts := []string{src}
-	for _, m := range loaded.FindAllStringSubmatch(src, -1) {
-		if b, err := sources.ReadFile("std/" + m[1]); err == nil {
-			texts = append(texts, string(b))
+	texts, seen := []string{src}, map[string]bool{}
+	for i := 0; i < len(texts); i++ { // it grows: modules load others
+		for _, m := range loaded.FindAllStringSubmatch(texts[i], -1) {
+			if b, err := sources.ReadFile("std/" + m[1]); err == nil && !seen[m[1]] {
+				seen[m[1]] = true
+				texts = append(texts, string(b))
+			}
 		}
 	}
 	for _, text := range texts {

@@ -49,31 +49,46 @@ var std struct {
 
 // loadStd runs load("@std/NAME"); nothing else can be loaded.
 func loadStd(_ *starlark.Thread, module string) (starlark.StringDict, error) {
+	std.Lock()
+	defer std.Unlock()
+	if std.modules == nil {
+		std.modules = map[string]starlark.StringDict{}
+	}
+	l := &stdLoader{modules: std.modules, read: func(name string) ([]byte, error) { return sources.ReadFile("std/" + name) }}
+	return l.load(nil, module)
+}
+
+// stdLoader runs files of the standard library, which may load each other, but
+// not in a circle.
+type stdLoader struct {
+	modules map[string]starlark.StringDict
+	open    []string // being run, each loaded by the one before it
+	read    func(name string) ([]byte, error)
+}
+
+func (l *stdLoader) load(_ *starlark.Thread, module string) (starlark.StringDict, error) {
 	name, ok := strings.CutPrefix(module, stdPrefix)
 	if !ok || path.Base(name) != name {
 		return nil, fmt.Errorf("load: %q: only the standard library can be loaded: %s", module, strings.Join(stdNames(), ", "))
 	}
-	std.Lock()
-	defer std.Unlock()
-	if m, ok := std.modules[module]; ok {
+	if m, ok := l.modules[module]; ok {
 		return m, nil
 	}
-	src, err := sources.ReadFile("std/" + name)
+	if slices.Contains(l.open, module) {
+		return nil, fmt.Errorf("load: files of the standard library load each other in a circle: %s", strings.Join(append(l.open, module), " → "))
+	}
+	src, err := l.read(name)
 	if err != nil {
 		return nil, fmt.Errorf("load: there is no %q; there are %s", module, strings.Join(stdNames(), ", "))
 	}
-	thread := &starlark.Thread{Name: module, Load: func(*starlark.Thread, string) (starlark.StringDict, error) {
-		return nil, fmt.Errorf("load: the standard library's files load nothing")
-	}}
-	m, err := starlark.ExecFileOptions(fileOptions, thread, module, src, predeclared)
+	l.open = append(l.open, module)
+	defer func() { l.open = l.open[:len(l.open)-1] }()
+	m, err := starlark.ExecFileOptions(fileOptions, &starlark.Thread{Name: module, Load: l.load}, module, src, predeclared)
 	if err != nil {
 		return nil, err
 	}
 	m.Freeze()
-	if std.modules == nil {
-		std.modules = map[string]starlark.StringDict{}
-	}
-	std.modules[module] = m
+	l.modules[module] = m
 	return m, nil
 }
 
