@@ -3,7 +3,7 @@
 
     variants.py OUT [--zoo DIR] [LIST.tsv | FAMILY[~name] [key=json …]] …
 
-Reads the configuration of DIR/FAMILY, or of variants/base for what the zoo has not, changes keys (dotted; `key=` removes one), makes a random model of
+Reads the configuration of DIR/FAMILY, or of variants/base for what the zoo has not (its "_kind" is masked or seq2seq where it is no decoder), changes keys (dotted; `key=` removes one), makes a random model of
 that class with `transformers`, and writes OUT/FAMILY~name with config.json, model.safetensors and golden.json as the zoo does. Then
 
     zoo/check.py BINARY --zoo OUT [--fast]
@@ -55,18 +55,19 @@ def randomize(model, seed):
                 p.copy_(p + 0.2 * r)
             p.copy_(p.bfloat16().float())
         for name, b in model.named_buffers():  # stored statistics, such as a correction bias
-            if name in model.state_dict() and b.is_floating_point():
+            if name in model.state_dict() and b.is_floating_point() and not name.endswith('inv_freq'):
                 b.copy_((b + 0.1 * torch.randn(b.shape, generator=g)).bfloat16().float())
 
 
 def make(out, zoo, family, name, changes):
     own = BASE / (family + '.json')
     config = json.loads((own if own.exists() else zoo / family / 'config.json').read_text())
+    kind = config.pop('_kind', 'causal')
     for c in changes:
         change(config, c)
     folder = out / f'{family}~{name}'
     folder.mkdir(parents=True, exist_ok=True)
-    old = {'kind': 'causal', 'input_ids': [0] * 24} if own.exists() else json.loads((zoo / family / 'golden.json').read_text())
+    old = {'kind': kind, 'input_ids': [0] * 24} if own.exists() else json.loads((zoo / family / 'golden.json').read_text())
     cls = getattr(transformers, config['architectures'][0])
     config['dtype'] = 'float32'
     cfg = transformers.AutoConfig.for_model(**numbers(copy.deepcopy(config)))
@@ -87,7 +88,7 @@ def make(out, zoo, family, name, changes):
     golden = {'kind': old['kind'], 'input_ids': ids}
     args = {'input_ids': torch.tensor([ids])}
     if old['kind'] == 'seq2seq':
-        dec = [old['decoder_input_ids'][0]] + [int(x) for x in torch.randint(4, vocab - 1, (8,), generator=g)]
+        dec = [old.get('decoder_input_ids', [config.get('decoder_start_token_id', 2)])[0]] + [int(x) for x in torch.randint(4, vocab - 1, (8,), generator=g)]
         golden['decoder_input_ids'], args['decoder_input_ids'] = dec, torch.tensor([dec])
     with torch.no_grad():
         try:  # less rounding, where every operation has it
