@@ -5,7 +5,7 @@
 
 For every key of a family's config.json: flags are flipped, floats are scaled, activations, windows, head counts and rotary settings are replaced, and keys
 with a default are left out. What `transformers` itself refuses is passed over. Prints each change whose logits differ by more than 1e-4 or that the binary
-refuses, then a line a family. Needs torch and transformers 5.24.
+refuses, then a line a family. Families that the zoo has not are those of variants/base. Needs torch and transformers 5.24.
 """
 import argparse, json, pathlib, subprocess, sys, tempfile, warnings
 
@@ -111,13 +111,14 @@ def main():
     ap.add_argument('binary'); ap.add_argument('families', nargs='*')
     ap.add_argument('--zoo', type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[3] / 'shared' / 'zoo')
     ap.add_argument('--keep', type=pathlib.Path); ap.add_argument('--only', default='')
-    a = ap.parse_args()
+    a = ap.parse_intermixed_args()
     warnings.filterwarnings('ignore'); transformers.logging.set_verbosity_error(); transformers.utils.logging.disable_progress_bar()
     torch.set_num_threads(1)
     out = a.keep or pathlib.Path(tempfile.mkdtemp())
     bad = 0
     for family in a.families or sorted(d.name for d in a.zoo.iterdir() if (d / 'golden.json').exists()):
-        c, good, passed, failed = json.loads((a.zoo / family / 'config.json').read_text()), 0, 0, 0
+        own = variants.BASE / (family + '.json')
+        c, good, passed, failed = json.loads((own if own.exists() else a.zoo / family / 'config.json').read_text()), 0, 0, 0
         for name, changes in mutations(c):
             if a.only not in name:
                 continue
