@@ -147,13 +147,14 @@ func doWeights(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tu
 	return starlark.None, nil
 }
 
-const docGGUF = `gguf(config={}, override={}, write={}, shape={}, folder={}, differs=None)
+const docGGUF = `gguf(config={}, override={}, write={}, shape={}, folder={}, differs=None, aside=None)
 What the GGUF metadata calls differently, or loses. Nothing here touches a folder; write and shape matter only where one is converted.
 - config: {key of config.json: GGUF key without the architecture, or list of them}; keys of general meaning are known (below).
 - override: {key of config.json: (value, "the reason")}. The value goes before the file's; it may be a function of c. The reason is shown by explain.
   It is passed over in a file that carries the model's config.json, as convert writes it.
 - folder: {key of config.json: value, or function of c}: what config.json says that follows from GGUF's keys and tensors, for convert to a folder. None takes a key out.
 - differs: a function of c: how llama.cpp answers otherwise whatever the file says, or None; told where one is converted.
+- aside: a function of c: patterns of tensors (the reference's names) that llama.cpp has no room for in this model, or None; convert keeps them among the metadata.
 - write: {GGUF key without the architecture: value, or function of c}: what llama.cpp wants to read beyond the known keys, for convert.
 - shape: {a block's tensor, as "ssm_a": its sizes (-1: the rest), or function of c}: where llama.cpp wants another shape than the reference stores, for convert.
 `
@@ -161,12 +162,13 @@ What the GGUF metadata calls differently, or loses. Nothing here touches a folde
 // doGGUF says what the format's metadata calls differently or falsifies.
 func doGGUF(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var config, overrides, write, shape, folder *starlark.Dict
-	var differs starlark.Callable
-	err := starlark.UnpackArgs(name, args, kwargs, "config?", &config, "override?", &overrides, "write?", &write, "shape?", &shape, "folder?", &folder, "differs?", &differs)
+	var differs, aside starlark.Callable
+	err := starlark.UnpackArgs(name, args, kwargs, "config?", &config, "override?", &overrides, "write?", &write, "shape?", &shape, "folder?", &folder, "differs?", &differs,
+		"aside?", &aside)
 	if err != nil {
 		return nil, err
 	}
-	t.asked.declared(write, shape, folder, differs)
+	t.asked.declared(write, shape, folder, differs, aside)
 	if t.names.binding != GGUF {
 		return starlark.None, nil
 	}

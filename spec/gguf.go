@@ -94,8 +94,16 @@ func translate(files Files) (data map[string]any, origin map[string]string) {
 // carries the config.json of the model, for what the format has no key for.
 const OwnConfigKey = "inferflow.config"
 
+// OwnArchitecture is general.architecture of a GGUF file that holds a folder as
+// it is, names and all, because no other program has an architecture for it. To
+// a specification such a file is a folder.
+const OwnArchitecture = "inferflow"
+
 // ownConfig is that object; nil where there is none that can be read.
 func ownConfig(files Files) map[string]any {
+	if files.Binding() != GGUF {
+		return nil
+	}
 	text, ok := files.Config()[OwnConfigKey].(string)
 	if !ok {
 		return nil

@@ -3,7 +3,6 @@ package spec
 import (
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -27,6 +26,9 @@ type Rebound struct {
 	Metadata     map[string]any // GGUF: the model's keys with values of the format's types
 	Config       map[string]any // HF: config.json
 	Tensors      []ReboundTensor
+	// Aside are tensors that the format's other readers have no room for; they
+	// refuse a file with more tensors than they know.
+	Aside []ReboundTensor
 	// Notes say what the format's other readers will take otherwise.
 	Notes []string
 }
@@ -49,6 +51,7 @@ type asked struct {
 	differs []starlark.Callable // gguf(differs=…): how llama.cpp answers otherwise
 	folder  []*starlark.Dict    // gguf(folder=…): key of config.json → value or function of c
 	shapes  []*starlark.Dict    // gguf(shape=…): tensor of a block → sizes or function of c
+	aside   []starlark.Callable // gguf(aside=…): tensors that llama.cpp has no room for
 	// supply adds a stack of experts that the other binding names otherwise.
 	supply func(t *tracer, pattern string, n int)
 	// lacking adds a tensor that only the other binding has.
@@ -104,9 +107,12 @@ func (a *asked) mapped(key string, alts []string) {
 	}
 }
 
-func (a *asked) declared(write, shape, folder *starlark.Dict, differs starlark.Callable) {
+func (a *asked) declared(write, shape, folder *starlark.Dict, differs, aside starlark.Callable) {
 	if a == nil {
 		return
+	}
+	if aside != nil {
+		a.aside = append(a.aside, aside)
 	}
 	if folder != nil {
 		a.folder = append(a.folder, folder)
@@ -156,8 +162,9 @@ type rebinder struct {
 	result *Rebound
 	// factors are the tensors that hold the scaling of rotary tables.
 	factors map[string]*graph.Weight
-	// unnamed are the found tensors that the other binding has no name for.
-	unnamed []string
+	// aside are the tensors of the mirror that GGUF's other readers have no room
+	// for: those without a name there, and those of gguf(aside=…).
+	aside map[string]bool
 	// defaults says to write what the specification took for missing.
 	defaults bool
 }
@@ -173,7 +180,10 @@ func (s *Spec) Rebind(files Files) (*Rebound, error) {
 	if err := checkQuantization(files, nil); err != nil {
 		return nil, err
 	}
-	r := &rebinder{s: s, files: files, result: &Rebound{Binding: GGUF}}
+	if s.part {
+		files = innerText(files)
+	}
+	r := &rebinder{s: s, files: files, result: &Rebound{Binding: GGUF}, aside: map[string]bool{}}
 	if files.Binding() == GGUF {
 		r.result.Binding = HF
 	}
@@ -199,20 +209,6 @@ func (s *Spec) Rebind(files Files) (*Rebound, error) {
 		return nil, err
 	}
 	return r.result, r.compareOthers()
-}
-
-// headless takes the head out of the class that config.json names: XForY
-// becomes XModel.
-func headless(config map[string]any) map[string]any {
-	config = maps.Clone(config)
-	list, _ := config["architectures"].([]any)
-	for _, x := range list {
-		if name, _ := x.(string); strings.Contains(name, "For") {
-			base, _, _ := strings.Cut(name, "For")
-			config["architectures"] = []any{base + "Model"}
-		}
-	}
-	return config
 }
 
 // attempt traces the mirror and solves for its tensors.
@@ -355,7 +351,10 @@ func (r *rebinder) candidates(name string) []string {
 func (r *rebinder) mirror() error {
 	r.to = &mirror{binding: r.result.Binding, arch: r.result.Architecture, views: map[string]tensor.View{}}
 	turned, kernels := turnedTensors(r.from.b.G), kernelTensors(r.from.b.G)
-	var unnamed []string
+	aside, err := r.declaredAside()
+	if err != nil {
+		return err
+	}
 	for _, a := range r.from.asked.tensors {
 		shape := a.shape
 		if a.w.Op == graph.WTensor && turned[a.w.Name] && len(shape) == 2 {
@@ -363,14 +362,18 @@ func (r *rebinder) mirror() error {
 		}
 		names := r.targetNames(a)
 		if len(names) == 0 {
-			unnamed = append(unnamed, a.name)
+			if a.experts == 0 {
+				r.to.add(a.name, a.shape)
+				r.aside[a.name] = true
+			}
 			continue
 		}
 		if len(names) > 1 {
 			shape = shape[1:]
+		} else if slices.ContainsFunc(aside, func(m matcher) bool { key, _ := generalise(a.name); return m.fits(a.name, key) }) {
+			r.aside[names[0]] = true
 		}
 		if r.result.Binding == GGUF {
-			var err error
 			if shape, err = r.ggufShape(names[0], shape); err != nil {
 				return err
 			}
@@ -381,11 +384,38 @@ func (r *rebinder) mirror() error {
 			r.to.add(n, shape)
 		}
 	}
-	r.unnamed = unnamed
 	if r.result.Binding == GGUF {
 		r.ropeFactors()
 	}
 	return nil
+}
+
+// declaredAside are the patterns of gguf(aside=…) for this model.
+func (r *rebinder) declaredAside() (list []matcher, err error) {
+	if r.result.Binding != GGUF {
+		return nil, nil
+	}
+	for _, f := range r.from.asked.aside {
+		v, err := starlark.Call(r.from.thread, f, starlark.Tuple{r.from.config.root()}, nil)
+		if err != nil {
+			return nil, r.from.fail(err)
+		}
+		if v == starlark.None {
+			continue
+		}
+		names, err := stringList(v)
+		if err != nil {
+			return nil, fmt.Errorf("spec: gguf: aside: %w", err)
+		}
+		for _, n := range names {
+			m, err := newMatcher(n)
+			if err != nil {
+				return nil, fmt.Errorf("spec: gguf: aside: %s: %w", n, err)
+			}
+			list = append(list, m)
+		}
+	}
+	return list, nil
 }
 
 // traceMirror traces the specification over the mirror. A matrix that the two
@@ -410,9 +440,6 @@ func (r *rebinder) traceMirror() (*tracer, error) {
 			flipped = true
 		}
 		if !flipped || turn > 0 {
-			if len(r.unnamed) > 0 {
-				err = fmt.Errorf("%s and %d others have no name there: %w", r.unnamed[0], len(r.unnamed)-1, err)
-			}
 			return nil, fmt.Errorf("spec: %w: %w", ErrRebind, err)
 		}
 	}

@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"encoding/json"
 	"fmt"
 	"math"
 	"reflect"
@@ -326,23 +325,16 @@ func (r *rebinder) solve(to *tracer) error {
 	if err := c.graphs(r.from.b.G, to.b.G); err != nil {
 		return err
 	}
+	if len(c.heads) > 0 {
+		return fmt.Errorf("spec: %w: nothing gives %s there", ErrRebind, strings.Join(c.heads, ", "))
+	}
 	if err := s.join(); err != nil {
 		return err
-	}
-	if len(c.heads) > 0 {
-		if r.result.Binding == GGUF {
-			own, err := json.Marshal(headless(r.files.Config()))
-			if err != nil {
-				return fmt.Errorf("spec: config.json: %w", err)
-			}
-			r.result.Metadata[OwnConfigKey] = string(own)
-		}
-		r.result.Notes = append(r.result.Notes, fmt.Sprintf("the other format has no tensors for %s: left out", strings.Join(c.heads, ", ")))
 	}
 	if len(c.other) > 0 {
 		return fmt.Errorf("spec: %w: it reads %v otherwise there", ErrRebind, c.other)
 	}
-	r.result.Tensors = nil
+	r.result.Tensors, r.result.Aside = nil, nil
 	for name, v := range r.factors {
 		s.values[name] = v
 	}
@@ -350,6 +342,8 @@ func (r *rebinder) solve(to *tracer) error {
 	for _, name := range r.to.order {
 		v, ok := s.values[name]
 		switch {
+		case ok && r.aside[name]:
+			r.result.Aside = append(r.result.Aside, ReboundTensor{name, v})
 		case ok:
 			r.result.Tensors = append(r.result.Tensors, ReboundTensor{name, v})
 		case used[name]:

@@ -43,6 +43,7 @@ type Options struct {
 	SpecFile    string         // a specification on disk that overrides the choice; traced in a child process
 	Name        string         // a shipped specification by name, whatever the files say
 	FolderSpec  string         // the model folder's own spec.star, used where no shipped one matches
+	FolderText  string         // its text, where it stands inside a file
 	Set         map[string]any // configuration values that override files and specification
 	AllowUnused bool           // stored tensors that nothing reads are listed, not refused
 	Output      string         // the graph's only output, by name (OutputEmbedding among them); "": all that the specification gives
@@ -149,7 +150,7 @@ func Resolve(files Files, o Options) (*Spec, error) {
 		return nil, err
 	}
 	part := false
-	if inner := innerText(files); inner != nil && len(names) == 0 && o.FolderSpec == "" {
+	if inner := innerText(files); inner != nil && len(names) == 0 && o.FolderSpec == "" && o.FolderText == "" {
 		if names, err = matching(inner); err != nil {
 			return nil, err
 		}
@@ -163,6 +164,8 @@ func Resolve(files Files, o Options) (*Spec, error) {
 		return nil, fmt.Errorf("spec: %w: %s (choose one by name)", ErrAmbiguous, strings.Join(names, ", "))
 	case o.FolderSpec != "":
 		return readForeign(o.FolderSpec, o)
+	case o.FolderText != "" && len(o.FolderText) <= maxSource:
+		return &Spec{Name: "spec.star", Source: o.FolderText, Foreign: true, opts: o}, nil
 	}
 	return nil, noSpec(files)
 }

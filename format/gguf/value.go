@@ -142,6 +142,15 @@ func (v Value) String() string {
 	return "[" + strings.Join(parts, ", ") + tail + "]"
 }
 
+// Bytes are the bytes of a string or of an array of bytes, as they stand in the
+// file: they are not copied. ok is false for other values.
+func (v Value) Bytes() (b []byte, ok bool) {
+	if v.kind == String || v.kind == Array && v.elem == Uint8 {
+		return v.raw, true
+	}
+	return nil, false
+}
+
 // pick decodes a scalar, or an array into a slice.
 func pick[T any](v Value, get func([]byte) T) any {
 	if v.kind != Array {

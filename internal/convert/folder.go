@@ -2,15 +2,19 @@ package convert
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/inferflow/inferflow/format/safetensors"
+	"github.com/inferflow/inferflow/internal/model"
 	"github.com/inferflow/inferflow/internal/sys"
 	"github.com/inferflow/inferflow/quant"
 	"github.com/inferflow/inferflow/spec"
@@ -18,8 +22,7 @@ import (
 )
 
 // beside are files of a folder that go with the weights to another folder.
-var beside = []string{"tokenizer.json", "tokenizer_config.json", "special_tokens_map.json", "generation_config.json", "chat_template.jinja",
-	"tokenizer.model", "vocab.json", "merges.txt", "vocab.txt", "added_tokens.json", "spiece.model", "sentencepiece.bpe.model", "spec.star"}
+var beside = slices.Concat([]string{"tokenizer.json", "tokenizer_config.json", "generation_config.json", "chat_template.jinja", model.OwnSpecFile}, wordFiles)
 
 // toFolder writes weights, configuration and tokenizer as a Hugging Face
 // folder. out is the folder, or the .safetensors file in it.
@@ -78,40 +81,70 @@ func (c *job) folderType(_ string, have quant.Type, shape tensor.Shape) (quant.T
 // folder collects what the folder is to hold.
 func (c *job) folder() (texts map[string][]byte, tensors []spec.ReboundTensor, err error) {
 	texts = map[string][]byte{}
-	if c.files.Meta() == nil {
+	steps := c.files.OwnModules()
+	config := maps.Clone(c.files.Config())
+	if c.files.Binding() == spec.HF {
+		if c.files.Meta() == nil {
+			if steps, err = c.files.Modules(); err != nil {
+				return nil, nil, err
+			}
+		}
 		for _, v := range c.files.Views() {
 			tensors = append(tensors, stored(v))
 		}
-		for _, name := range append([]string{"config.json"}, beside...) {
-			raw, err := c.files.Optional(name)
+	} else {
+		s, err := c.files.Spec(c.o.Spec)
+		if err != nil {
+			return nil, nil, err
+		}
+		r, err := s.Rebind(c.files)
+		if err != nil {
+			return nil, nil, err
+		}
+		for _, n := range r.Notes {
+			c.o.Notice(n)
+		}
+		for _, s := range steps {
+			step, _ := s.(map[string]any)
+			r.Tensors = append(r.Tensors, c.moduleTensors(step)...)
+		}
+		config, tensors = r.Config, r.Tensors
+		config["dtype"] = c.dtype()
+	}
+	if tensors, err = c.modules(steps, config, tensors, texts); err != nil {
+		return nil, nil, err
+	}
+	if err := c.besides(texts); err != nil {
+		return nil, nil, err
+	}
+	if texts["config.json"] == nil {
+		if texts["config.json"], err = json.MarshalIndent(decimals(config), "", "  "); err != nil {
+			return nil, nil, fmt.Errorf("convert: config.json: %w", err)
+		}
+	}
+	return texts, tensors, c.folderTokenizer(texts)
+}
+
+// besides adds the small files that lie beside the weights, or that a GGUF file
+// carries; config.json only where it is to stay as it is.
+func (c *job) besides(texts map[string][]byte) error {
+	read := func(get func(string) ([]byte, error), names []string) error {
+		for _, name := range names {
+			raw, err := get(name)
 			if err != nil {
-				return nil, nil, err
+				return err
 			}
 			if raw != nil {
 				texts[name] = raw
 			}
 		}
-		return texts, tensors, nil
+		return nil
 	}
-	s, err := c.files.Spec(c.o.Spec)
-	if err != nil {
-		return nil, nil, err
+	names := beside
+	if c.files.Meta() == nil {
+		names = append([]string{"config.json"}, beside...)
 	}
-	r, err := s.Rebind(c.files)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, n := range r.Notes {
-		c.o.Notice(n)
-	}
-	if err := c.modules(r, texts); err != nil {
-		return nil, nil, err
-	}
-	r.Config["dtype"] = c.dtype()
-	if texts["config.json"], err = json.MarshalIndent(decimals(r.Config), "", "  "); err != nil {
-		return nil, nil, fmt.Errorf("convert: config.json: %w", err)
-	}
-	return texts, r.Tensors, c.folderTokenizer(texts)
+	return errors.Join(read(c.files.Optional, names), read(c.files.Outer, sentenceFiles), read(c.files.Outer, c.files.LengthFiles()))
 }
 
 // decimals writes whole numbers that are floats with a point, for readers that

@@ -59,11 +59,10 @@ func (c *job) toGGUF(out string) error {
 			tensors = append(tensors, stored(v))
 		}
 	} else {
-		r, settings, err := c.rebound(out)
-		if err != nil {
+		var err error
+		if tensors, set, err = c.fromFolder(out); err != nil {
 			return err
 		}
-		set, tensors = settings, r.Tensors
 	}
 	for _, s := range set {
 		if err := w.Set(s.key, s.value); err != nil {
@@ -99,40 +98,6 @@ func most(counts map[quant.Type]int) quant.Type {
 type setting struct {
 	key   string
 	value any
-}
-
-// rebound traces the model in GGUF's binding and collects all metadata.
-func (c *job) rebound(out string) (*spec.Rebound, []setting, error) {
-	s, err := c.files.Spec(c.o.Spec)
-	if err != nil {
-		return nil, nil, err
-	}
-	r, err := s.Rebind(c.files)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, n := range r.Notes {
-		c.o.Notice(n)
-	}
-	if err := c.pooling(r); err != nil {
-		return nil, nil, err
-	}
-	set := []setting{{"general.architecture", r.Architecture}, {"general.type", "model"}, {"general.name", c.name(out)}, {"general.quantization_version", uint32(2)}}
-	for _, k := range slices.Sorted(maps.Keys(r.Metadata)) {
-		if k != "general.architecture" && k != spec.OwnConfigKey {
-			set = append(set, setting{k, r.Metadata[k]})
-		}
-	}
-	words, err := c.ggufTokenizer(r)
-	if err != nil {
-		return nil, nil, err
-	}
-	for _, w := range words {
-		if _, ok := r.Metadata[w.key]; !ok {
-			set = append(set, w)
-		}
-	}
-	return r, append(set, setting{spec.OwnConfigKey, r.Metadata[spec.OwnConfigKey]}), nil
 }
 
 // name is what the file calls the model: the folder's name, which readers that

@@ -38,24 +38,6 @@ func (c *job) ggufTokenizer(r *spec.Rebound) ([]setting, error) {
 	if text != "" {
 		set = append(set, setting{"tokenizer.chat_template", text})
 	}
-	for file, key := range map[string]string{"tokenizer.json": model.OwnTokenizerKey, "tokenizer_config.json": model.OwnTokenizerConfigKey, "generation_config.json": model.OwnGenerationKey} {
-		raw, err := c.files.Optional(file)
-		if err != nil {
-			return nil, err
-		}
-		if raw != nil {
-			set = append(set, setting{key, string(raw)})
-		}
-	}
-	slices.SortStableFunc(set, func(a, b setting) int {
-		own := func(s setting) int {
-			if s.key == model.OwnTokenizerKey || s.key == model.OwnTokenizerConfigKey || s.key == model.OwnGenerationKey {
-				return 1
-			}
-			return 0
-		}
-		return own(a) - own(b)
-	})
 	return set, nil
 }
 

@@ -5,20 +5,21 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/inferflow/inferflow/internal/model"
 	"github.com/inferflow/inferflow/tokenizer"
 )
 
-// folderTokenizer adds the tokenizer of a GGUF file to the texts of a folder:
-// the one that the file carries whole, else what its keys say.
+// folderTokenizer adds the tokenizer of a GGUF file that carries none whole,
+// and its chat template, to the texts of a folder.
 func (c *job) folderTokenizer(texts map[string][]byte) error {
 	meta := c.files.Meta()
-	for key, name := range map[string]string{model.OwnTokenizerKey: "tokenizer.json", model.OwnTokenizerConfigKey: "tokenizer_config.json", model.OwnGenerationKey: "generation_config.json"} {
-		if s, err := meta.String(key); err == nil {
-			texts[name] = []byte(s)
-		}
+	if meta == nil {
+		return nil
 	}
-	if texts["tokenizer.json"] == nil {
+	carried := false
+	for _, name := range append([]string{"tokenizer.json"}, wordFiles...) {
+		carried = carried || texts[name] != nil
+	}
+	if !carried {
 		words, config, err := tokenizer.JSON(meta)
 		switch {
 		case errors.Is(err, tokenizer.ErrNoTokenizer):

@@ -11,7 +11,11 @@ func OpenBytes(name string, data []byte, o Options) (*Model, error) {
 		return nil, err
 	}
 	m := &Model{Path: name, Name: name, o: o, files: &files{File: g, meta: &g.Meta, config: configOf(&g.Meta)}}
-	if err := m.open(); err != nil {
+	err = m.files.own()
+	if err == nil {
+		err = m.open()
+	}
+	if err != nil {
 		g.Close()
 		return nil, err
 	}

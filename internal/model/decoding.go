@@ -30,7 +30,7 @@ func (m *Model) decoding(own map[string]any) {
 		if v, ok := own[key]; ok && v != nil {
 			return v, "generation_config.json"
 		}
-		if m.files.meta != nil {
+		if m.files.Binding() == spec.GGUF {
 			full := m.files.Architecture() + "." + key
 			if v, ok := m.files.config[full]; ok {
 				return v, "gguf " + full

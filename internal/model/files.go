@@ -26,8 +26,10 @@ type files struct {
 	dir    string                 // folder of a Hugging Face model, "" for GGUF
 	top    string                 // folder with modules.json where it is another than dir, else ""
 	extra  []format.File          // further files of tensors, and
-	named  map[string]tensor.View // what they hold
+	named  map[string]tensor.View // what they hold, and tensors of a GGUF file under names of our own
+	hidden map[string]bool        // names of the file that stand for longer ones of named
 	meta   *gguf.Meta
+	whole  bool // a GGUF file that holds a folder as it is
 	config map[string]any
 }
 
@@ -46,6 +48,9 @@ func openFiles(path string) (*files, error) {
 	}
 	if m.meta != nil {
 		m.config = configOf(m.meta)
+		if err := m.own(); err != nil {
+			return nil, errors.Join(err, f.Close())
+		}
 		return m, nil
 	}
 	m.dir = filepath.Dir(f.Path())
@@ -90,7 +95,7 @@ func readJSON(path string) ([]byte, error) {
 
 // Binding implements spec.Files.
 func (f *files) Binding() string {
-	if f.meta != nil {
+	if f.meta != nil && !f.whole {
 		return spec.GGUF
 	}
 	return spec.HF
@@ -101,7 +106,7 @@ func (f *files) Config() map[string]any { return f.config }
 
 // Architecture implements spec.Files.
 func (f *files) Architecture() string {
-	if f.meta == nil {
+	if f.Binding() != spec.GGUF {
 		return ""
 	}
 	s, _ := f.meta.String("general.architecture")
@@ -120,6 +125,9 @@ func (f *files) TensorNames() []string {
 // Views implements spec.Lister.
 func (f *files) Views() []tensor.View {
 	views := slices.Clip(f.Tensors())
+	if len(f.hidden) > 0 {
+		views = slices.DeleteFunc(slices.Clone(views), func(v tensor.View) bool { return f.hidden[v.Name] })
+	}
 	for name, v := range f.named {
 		v.Name = name
 		views = append(views, v)
@@ -144,8 +152,12 @@ func (f *files) Close() error {
 	return err
 }
 
-// optional reads a JSON object of the folder; a missing file gives nil.
+// optional reads a small file of the folder, or one that a GGUF file of our own
+// making carries; a missing file gives nil.
 func (f *files) optional(name string) ([]byte, error) {
+	if f.meta != nil {
+		return kept(f.meta, name), nil
+	}
 	if f.dir == "" {
 		return nil, nil
 	}
@@ -162,8 +174,10 @@ func (f *files) optional(name string) ([]byte, error) {
 // tokenizer reads the model's own tokenizer; ErrNoTokenizer where there is none.
 func (f *files) tokenizer() (*tokenizer.Tokenizer, error) {
 	if f.meta != nil {
-		if text, config := ownTokenizer(f.meta); text != nil {
-			return tokenizer.FromJSON(text, config)
+		if f.meta.Has(spec.OwnConfigKey) {
+			if t, err := tokenizer.Open(carried{f.meta}); f.whole || !errors.Is(err, tokenizer.ErrNoTokenizer) {
+				return t, err
+			}
 		}
 		return tokenizer.FromGGUF(f.meta)
 	}

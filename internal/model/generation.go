@@ -37,7 +37,7 @@ func (m *Model) generation() error {
 		}
 	}
 	var own map[string]any // generation_config.json
-	if m.files.meta == nil {
+	if m.files.Binding() == spec.HF {
 		add("eos_token_id", m.files.config["eos_token_id"], "config.json")
 		raw, err := m.files.optional("generation_config.json")
 		if err != nil {

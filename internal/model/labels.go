@@ -27,7 +27,7 @@ func (m *Model) Labels() []string {
 
 // labelList is classifier.output_labels of a GGUF.
 func (m *Model) labelList() []string {
-	if m.files.meta == nil {
+	if m.files.Binding() == spec.HF {
 		return nil
 	}
 	raw, err := json.Marshal(m.files.config[m.files.Architecture()+".classifier.output_labels"])
@@ -54,7 +54,7 @@ func (m *Model) meanByDefault() bool {
 	if own, ok := spec.OwnConfig(m.files)[SentenceKey].([]any); ok && len(own) > 0 {
 		return false
 	}
-	return m.files.meta == nil || m.files.config[m.files.Architecture()+".pooling_type"] == nil
+	return m.files.Binding() == spec.HF || m.files.config[m.files.Architecture()+".pooling_type"] == nil
 }
 
 // Outputs lists the outputs that the specification gives.

@@ -104,11 +104,7 @@ func (m *Model) open() error {
 	if err := m.sentence(); err != nil {
 		return err
 	}
-	if so.FolderSpec == "" && m.files.dir != "" {
-		if own := filepath.Join(m.files.dir, "spec.star"); exists(own) {
-			so.FolderSpec = own
-		}
-	}
+	m.files.ownSpec(&so)
 	s, err := spec.Resolve(m.files, so)
 	if err != nil {
 		return err

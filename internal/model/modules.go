@@ -37,8 +37,19 @@ func (s *Stored) Modules() ([]any, error) {
 	return steps, nil
 }
 
+// Outer reads a small file of the folder that modules.json lies in, nil where
+// it is missing.
+func (s *Stored) Outer(name string) ([]byte, error) { return s.outer(name) }
+
+// LengthFiles are the names for Outer of files with max_seq_length.
+func (s *Stored) LengthFiles() []string { return s.lengthFiles() }
+
 // OwnModules are the modules that a GGUF file of our own making carries.
 func (s *Stored) OwnModules() []any {
+	if s.whole {
+		list, _ := s.config[SentenceKey].([]any)
+		return list
+	}
 	list, _ := spec.OwnConfig(s.files)[SentenceKey].([]any)
 	return list
 }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 
@@ -83,8 +84,8 @@ func (f *files) root() string {
 
 // object reads a JSON object of the outer folder into v; a missing file leaves it.
 func (f *files) object(name string, v any) error {
-	raw, err := readJSON(filepath.Join(f.root(), name))
-	if errors.Is(err, os.ErrNotExist) {
+	raw, err := f.outer(name)
+	if raw == nil && err == nil {
 		return nil
 	}
 	if err == nil {
@@ -96,13 +97,47 @@ func (f *files) object(name string, v any) error {
 	return nil
 }
 
+// outer reads a file of the outer folder, or one that a GGUF file carries; a
+// missing one gives nil.
+func (f *files) outer(name string) ([]byte, error) {
+	if f.meta != nil {
+		return kept(f.meta, name), nil
+	}
+	raw, err := readJSON(filepath.Join(f.root(), name))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil, nil
+	}
+	return raw, err
+}
+
+// lengthFiles are the files that may name the longest text, by the kind of model.
+func (f *files) lengthFiles() []string {
+	var names []string
+	if f.meta != nil {
+		for key := range f.meta.All() {
+			name, ok := strings.CutPrefix(key, OwnFilePrefix)
+			if fits, _ := path.Match(lengthPattern, name); ok && fits {
+				names = append(names, name)
+			}
+		}
+		return names
+	}
+	paths, _ := filepath.Glob(filepath.Join(glob(f.root()), lengthPattern))
+	for _, p := range paths {
+		names = append(names, filepath.Base(p))
+	}
+	return names
+}
+
+const lengthPattern = "sentence_*_config.json"
+
 // sentence reads the folder's sentence-transformers files, and hands its
 // modules to the specification where embeddings are asked for.
 func (m *Model) sentence() error {
 	f := m.files
 	m.Sentence.IncludePrompt = true
 	if f.root() == "" {
-		return nil
+		return m.ownSentence()
 	}
 	list, err := readModules(f.root())
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -133,15 +168,35 @@ func (m *Model) sentence() error {
 	return nil
 }
 
+// ownSentence reads what a GGUF file of our own making carries of those files.
+func (m *Model) ownSentence() error {
+	steps, _ := spec.OwnConfig(m.files)[SentenceKey].([]any)
+	if m.files.whole {
+		steps, _ = m.files.config[SentenceKey].([]any)
+		m.Sentence.Modules = steps != nil
+		if m.o.Output != spec.OutputEmbedding {
+			delete(m.files.config, SentenceKey)
+		}
+	}
+	for _, s := range steps {
+		if step, ok := s.(map[string]any); ok && step["kind"] == "pooling" && step["include_prompt"] == false {
+			m.Sentence.IncludePrompt = false
+		}
+	}
+	if m.files.meta == nil || m.o.Output != spec.OutputEmbedding {
+		return nil
+	}
+	return m.sentenceSettings()
+}
+
 // sentenceSettings reads lengths and prompts.
 func (m *Model) sentenceSettings() error {
 	s := &m.Sentence
 	var own struct {
 		Max *int `json:"max_seq_length"`
 	}
-	names, _ := filepath.Glob(filepath.Join(glob(m.files.root()), "sentence_*_config.json")) // by the kind of model
-	for _, name := range names {
-		if err := m.files.object(filepath.Base(name), &own); err != nil {
+	for _, name := range m.files.lengthFiles() {
+		if err := m.files.object(name, &own); err != nil {
 			return err
 		}
 		if own.Max != nil {

@@ -1,8 +1,6 @@
 package model
 
 import (
-	"path/filepath"
-
 	"github.com/inferflow/inferflow/format/gguf"
 	"github.com/inferflow/inferflow/spec"
 	"github.com/inferflow/inferflow/tokenizer"
@@ -23,9 +21,7 @@ func OpenStored(path string) (*Stored, error) {
 
 // Spec chooses the specification, as Open does.
 func (s *Stored) Spec(o spec.Options) (*spec.Spec, error) {
-	if own := filepath.Join(s.dir, "spec.star"); o.FolderSpec == "" && s.dir != "" && exists(own) {
-		o.FolderSpec = own
-	}
+	s.ownSpec(&o)
 	return spec.Resolve(s.files, o)
 }
 
@@ -41,27 +37,16 @@ func (s *Stored) Optional(name string) ([]byte, error) { return s.optional(name)
 // Release lets the system drop the pages of a tensor that was written.
 func (s *Stored) Release(name string) { _ = s.File.Release(name) }
 
-// Keys under which a GGUF file of our own making carries files of the folder
-// that it was made of; they go before what GGUF's own keys say.
-const (
-	OwnTokenizerKey       = "tokenizer.huggingface.json"
-	OwnTokenizerConfigKey = "inferflow.tokenizer_config"
-	OwnGenerationKey      = "inferflow.generation_config"
-)
+// Whole says that the file is a GGUF that holds a folder as it is.
+func (s *Stored) Whole() bool { return s.whole }
 
-// ownTokenizer is the tokenizer.json that a GGUF file of our own making
-// carries, with its configuration; nil where there is none.
-func ownTokenizer(meta *gguf.Meta) (text, config []byte) {
-	if !meta.Has(spec.OwnConfigKey) {
-		return nil, nil
+// Kept reads a file that a GGUF file of our own making carries, nil where it
+// does not.
+func (s *Stored) Kept(name string) []byte {
+	if s.meta == nil {
+		return nil
 	}
-	if s, err := meta.String(OwnTokenizerKey); err == nil {
-		text = []byte(s)
-	}
-	if s, err := meta.String(OwnTokenizerConfigKey); err == nil {
-		config = []byte(s)
-	}
-	return text, config
+	return kept(s.meta, name)
 }
 
 // Tokenizer reads the model's own tokenizer; tokenizer.ErrNoTokenizer where

@@ -1,0 +1,111 @@
+package spec
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"strings"
+
+	"go.starlark.net/starlark"
+
+	"github.com/inferflow/inferflow/internal/graph"
+)
+
+// compareOthers traces the other binding as a reader takes it that does not
+// know our own keys, and notes what comes out otherwise.
+func (r *rebinder) compareOthers() error {
+	if r.result.Binding != GGUF {
+		return nil
+	}
+	for _, f := range r.from.asked.differs {
+		v, err := starlark.Call(r.from.thread, f, starlark.Tuple{r.from.config.root()}, nil)
+		if err != nil {
+			return r.from.fail(err)
+		}
+		if text, ok := starlark.AsString(v); ok {
+			r.note("llama.cpp answers otherwise: %s", text)
+		}
+	}
+	lacks := r.othersLack()
+	t := newTracer(r.others(), Options{AllowUnused: true})
+	if _, err := t.run(r.s.fileName(), r.s.Source); err != nil {
+		r.noteAside(lacks, "")
+		r.note("GGUF has no keys for all of this model's configuration; llama.cpp may refuse the file or answer otherwise (%s)", firstLine(err.Error()))
+		return nil
+	}
+	c := &comparison{pair: func(_, _ *graph.Weight, _ graph.Line) error { return nil }}
+	if err := c.graphs(r.from.b.G, t.b.G); err != nil {
+		c.other = append(c.other, firstLine(err.Error()))
+	}
+	r.noteAside(lacks, strings.Join(c.heads, ", "))
+	if len(c.other) > 0 {
+		r.note("GGUF has no keys for all of this model's configuration; what it lacks is kept in %s, and llama.cpp may answer otherwise (%s%s)", OwnConfigKey, strings.Join(c.other, ", "), r.otherKeys(t))
+	}
+	return nil
+}
+
+func (r *rebinder) note(format string, args ...any) {
+	r.result.Notes = append(r.result.Notes, fmt.Sprintf(format, args...))
+}
+
+// others are the files to be made as other readers take them: without our own
+// keys, and without the tensors that stand aside.
+func (r *rebinder) others() *mirror {
+	plain := *r.to
+	plain.config = maps.Clone(r.result.Metadata)
+	delete(plain.config, OwnConfigKey)
+	plain.config[convertingKey] = true
+	plain.views, plain.order = maps.Clone(r.to.views), nil
+	for _, name := range r.to.order {
+		if r.aside[name] {
+			delete(plain.views, name)
+		} else {
+			plain.order = append(plain.order, name)
+		}
+	}
+	return &plain
+}
+
+// othersLack lists the tensors that stand aside.
+func (r *rebinder) othersLack() (names []string) {
+	for _, t := range r.result.Aside {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
+// noteAside tells of tensors that other readers do not take; outputs are those
+// that the model lacks without them.
+func (r *rebinder) noteAside(names []string, outputs string) {
+	switch n := len(names); {
+	case n == 0:
+	case outputs != "":
+		r.note("llama.cpp has no tensors for %s: they are kept under keys of our own, which it passes over, and it gives the rows before them", outputs)
+	case n == 1:
+		r.note("llama.cpp answers otherwise: it has no room for %s, which is kept under a key of our own", names[0])
+	default:
+		r.note("llama.cpp answers otherwise: it has no room for %d tensors (%s and so on), which are kept under keys of our own", n, names[0])
+	}
+}
+
+// otherKeys lists the configuration values that the two traces read differently.
+func (r *rebinder) otherKeys(t *tracer) string {
+	var list []string
+	for _, v := range r.from.config.list {
+		if i, ok := t.config.read[v.Key]; ok {
+			if other := t.config.list[i].Value; fmt.Sprint(other) != fmt.Sprint(v.Value) && !nearly(other, v.Value) {
+				list = append(list, fmt.Sprintf("%s: %v, there %v", v.Key, v.Value, other))
+			}
+		}
+	}
+	if len(list) == 0 {
+		return ""
+	}
+	return "; " + strings.Join(list, "; ")
+}
+
+func nearly(a, b any) bool {
+	x, ok1 := a.(float64)
+	y, ok2 := b.(float64)
+	return ok1 && ok2 && math.Abs(x-y) <= 1e-6*math.Abs(x)
+}
