@@ -153,7 +153,8 @@ What the GGUF metadata calls differently, or loses. Nothing here touches a folde
 - override: {key of config.json: (value, "the reason")}. The value goes before the file's; it may be a function of c. The reason is shown by explain.
   It is passed over in a file that carries the model's config.json, as convert writes it.
 - folder: {key of config.json: value, or function of c}: what config.json says that follows from GGUF's keys and tensors, for convert to a folder. None takes a key out.
-- differs: a function of c: how llama.cpp answers otherwise whatever the file says, or None; told where one is converted.
+- differs: a function of c: how llama.cpp answers otherwise whatever the file says, or None; told where one is converted. False says that it answers alike, though
+  the metadata alone would be read otherwise here.
 - aside: a function of c: patterns of tensors (the reference's names) that llama.cpp has no room for in this model, or None; convert keeps them among the metadata.
 - write: {GGUF key without the architecture: value, or function of c}: what llama.cpp wants to read beyond the known keys, for convert.
 - shape: {a block's tensor, as "ssm_a": its sizes (-1: the rest), or function of c}: where llama.cpp wants another shape than the reference stores, for convert.

@@ -165,6 +165,8 @@ type rebinder struct {
 	// aside are the tensors of the mirror that GGUF's other readers have no room
 	// for: those without a name there, and those of gguf(aside=…).
 	aside map[string]bool
+	// unnamed are the found tensors that GGUF has no name for.
+	unnamed []askedTensor
 	// defaults says to write what the specification took for missing.
 	defaults bool
 }
@@ -205,10 +207,25 @@ func (s *Spec) Rebind(files Files) (*Rebound, error) {
 			err = nil
 		}
 	}
+	if err != nil && len(r.unnamed) > 0 { // those may be more than the format has room for
+		r.layAside()
+		if r.attempt() == nil {
+			err = nil
+		}
+	}
 	if err != nil {
 		return nil, err
 	}
 	return r.result, r.compareOthers()
+}
+
+// layAside adds the tensors without a name there to the mirror, under the
+// reference's names.
+func (r *rebinder) layAside() {
+	for _, a := range r.unnamed {
+		r.to.add(a.name, a.shape)
+		r.aside[a.name] = true
+	}
 }
 
 // attempt traces the mirror and solves for its tensors.
@@ -362,9 +379,8 @@ func (r *rebinder) mirror() error {
 		}
 		names := r.targetNames(a)
 		if len(names) == 0 {
-			if a.experts == 0 {
-				r.to.add(a.name, a.shape)
-				r.aside[a.name] = true
+			if a.experts == 0 && r.result.Binding == GGUF {
+				r.unnamed = append(r.unnamed, a)
 			}
 			continue
 		}

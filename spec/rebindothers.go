@@ -25,6 +25,9 @@ func (r *rebinder) compareOthers() error {
 		if text, ok := starlark.AsString(v); ok {
 			r.note("llama.cpp answers otherwise: %s", text)
 		}
+		if v == starlark.False {
+			return nil
+		}
 	}
 	lacks := r.othersLack()
 	t := newTracer(r.others(), Options{AllowUnused: true})

@@ -15,7 +15,7 @@ import (
 // wordFiles are files of a folder that hold a vocabulary in another form than
 // tokenizer.json, or belong to one.
 var wordFiles = []string{"tekken.json", "source.spm", "target.spm", "tokenizer.model", "spiece.model", "sentencepiece.bpe.model", "sentencepiece.model", "spm.model",
-	"tokenizer_model.model", "ice_text.model", "tiktoken.model", "qwen.tiktoken", "vocab.json", "merges.txt", "vocab.txt", "special_tokens_map.json", "added_tokens.json"}
+	"tokenizer_model.model", "ice_text.model", "tiktoken.model", "vocab.json", "merges.txt", "vocab.txt", "special_tokens_map.json", "added_tokens.json"}
 
 // sentenceFiles are files of sentence-transformers beside modules.json.
 var sentenceFiles = []string{"config_sentence_transformers.json"}

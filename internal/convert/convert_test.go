@@ -161,7 +161,6 @@ func TestKept(t *testing.T) {
 func TestRefused(t *testing.T) {
 	dir := zoo(t)
 	for what, c := range map[string]struct{ in, out, say string }{
-		"no GGUF binding":  {"bart", "m.gguf", "declares no GGUF architecture"},
 		"itself":           {"gguf/llama.gguf", filepath.Join(dir, "gguf", "llama.gguf"), "its own target"},
 		"its own folder":   {"llama", filepath.Join(dir, "llama"), "its own target"},
 		"settings lacking": {"gguf/dbrx.gguf", "folder", "its parts"},

@@ -17,7 +17,8 @@ import (
 // alwaysF32 are GGUF tensors that llama.cpp computes with in float32.
 // Source: llama.cpp, conversion/base.py, prepare_tensors.
 var alwaysF32 = []string{"ffn_gate_inp.weight", "ffn_gate_inp_shexp.weight", "position_embd.weight", "token_types.weight", "ssm_conv1d.weight",
-	"shortconv.conv.weight", "rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight", "_norm.weight", "attn_sinks.weight"}
+	"shortconv.conv.weight", "ssm_conv1d_q.weight", "ssm_conv1d_k.weight", "ssm_conv1d_v.weight", "indexer.proj.weight", "altup_correct_coef.weight", "altup_predict_coef.weight",
+	"rope_freqs.weight", "rope_factors_long.weight", "rope_factors_short.weight", "_norm.weight", "attn_sinks.weight"}
 
 // ggufType is the type in which a tensor is stored.
 func (c *job) ggufType(name string, have quant.Type, shape tensor.Shape) (quant.Type, error) {

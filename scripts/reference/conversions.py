@@ -1,0 +1,186 @@
+#!/usr/bin/env python3
+"""Converts tiny models of every family there and back, holds each step against PyTorch's logits, and prints docs/conversions.md.
+
+    conversions.py BINARY OUT --models DIR … [--llama-rows PROGRAM] [--gguf DIR] [FAMILY …] > docs/conversions.md
+
+DIR holds a folder a model as the zoo does (config.json, model.safetensors, golden.json); of a name FAMILY~VARIANT the first counts where there is no
+FAMILY. OUT is filled with what is made. PROGRAM is built from llama_rows.c. --gguf names a folder with NAME.gguf of llama.cpp's own converter, for the
+way back without our keys. Needs torch and transformers 5.24.
+"""
+import argparse, json, os, pathlib, shutil, subprocess, sys, warnings
+
+warnings.filterwarnings('ignore')
+os.environ.setdefault('TRANSFORMERS_VERBOSITY', 'error')
+TOL, LLAMA = 1e-4, 5e-3  # llama.cpp's tables of exp and GELU have 16 bits
+
+
+def run(*args, stdin=''):
+    r = subprocess.run([str(a) for a in args], input=stdin, capture_output=True, text=True, timeout=300)
+    if r.returncode:
+        raise RuntimeError((r.stderr.strip().splitlines() or ['exit %d' % r.returncode])[-1])
+    return r
+
+
+def error(got, want):
+    if [len(r) for r in got] != [len(r) for r in want]:
+        raise RuntimeError('%d rows of %d, want %d of %d' % (len(got), len(got[0]), len(want), len(want[0])))
+    return max(abs(x - y) for p, q in zip(got, want) for x, y in zip(p, q)) / max(abs(v) for row in want for v in row)
+
+
+def ours(binary, model, golden, *how):
+    ask = {k: golden[k] for k in ('input_ids', 'decoder_input_ids') if k in golden}
+    return error(json.loads(run(binary, 'logits', model, '--json', *how, stdin=json.dumps(ask)).stdout)['logits'], golden['logits'])
+
+
+def reference(folder, golden, hidden=False):
+    """transformers' logits for a folder, or the rows before the head."""
+    import torch
+    import transformers
+    config = json.loads((folder / 'config.json').read_text())
+    auto = {'causal': 'AutoModelForCausalLM', 'masked': 'AutoModelForMaskedLM', 'seq2seq': 'AutoModelForSeq2SeqLM'}[golden['kind']]
+    cls = getattr(transformers, 'AutoModel' if hidden else auto)
+    name = (config.get('architectures') or ['?'])[0]
+    if not hidden and hasattr(transformers, name):
+        cls = getattr(transformers, name)
+    model = cls.from_pretrained(folder, dtype=torch.float32, attn_implementation='eager').eval()
+    ask = {k: torch.tensor([golden[k]]) for k in ('input_ids', 'decoder_input_ids') if k in golden}
+    with torch.inference_mode():
+        out = model(**ask)
+    return (out.last_hidden_state if hidden else out.logits)[0].tolist()
+
+
+def llama(program, model, golden, folder):
+    ids = golden['input_ids'] + (['--'] + golden['decoder_input_ids'] if 'decoder_input_ids' in golden else [])
+    masked = golden['kind'] == 'masked'
+    env = dict(os.environ, LLAMA_ROWS='embeddings' if masked else '')
+    r = subprocess.run([program, str(model), *map(str, ids)], capture_output=True, text=True, timeout=120, env=env)
+    if r.returncode < 0:
+        return 'aborts'
+    if r.returncode:
+        return 'refuses'
+    want = reference(folder, golden, hidden=True) if masked else golden['logits']
+    return error([[float(x) for x in line.split()] for line in r.stdout.strip().split('\n')], want)
+
+
+def known(folder):
+    """Whether transformers has the family."""
+    from transformers.models.auto.configuration_auto import CONFIG_MAPPING
+    config = json.loads((folder / 'config.json').read_text())
+    return config['model_type'] in CONFIG_MAPPING and 'auto_map' not in config
+
+
+def stripped(path, to):
+    """The file without our keys, as other programs write it: the keys are renamed."""
+    to.write_bytes(path.read_bytes().replace(b'inferflow.config', b'inferflow.confiX'))
+
+
+def attempt(f, *args):
+    try:
+        return f(*args)
+    except Exception as e:
+        print(args[0] if args else '', e, file=sys.stderr)
+        return ' '.join(str(e).split())[:70].replace('|', '/')
+
+
+def check(folder, a):
+    golden = json.loads((folder / 'golden.json').read_text())
+    family = folder.name.split('~')[0]
+    row = {'family': family, 'kind': golden['kind'], 'notes': []}
+    work = a.out / family
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir(parents=True)
+    file, back = work / (family + '.gguf'), work / 'back'
+    try:
+        r = run(a.binary, 'convert', '--type', 'f32', folder, file)
+    except Exception as e:
+        row['form'] = 'refused: ' + str(e)[:120]
+        return row
+    row['notes'] = [n.removeprefix('inferflow: ') for n in r.stderr.strip().splitlines()]
+    row['form'] = 'own' if b'\x09\x00\x00\x00\x00\x00\x00\x00inferflow' in file.read_bytes()[:200] else "llama.cpp's"
+    row['exact'] = attempt(ours, a.binary, file, golden, '--exact')
+    row['fast'] = attempt(ours, a.binary, file, golden, '--kv', 'f32', '--context', '128')
+    row['llama'] = attempt(llama, a.llama_rows, file, golden, folder) if a.llama_rows and row['form'] != 'own' else ''
+    hf = known(folder)
+
+    def returned():
+        run(a.binary, 'convert', file, back)
+        if not hf:
+            return ours(a.binary, back, golden, '--exact')
+        return error(reference(back, golden), golden['logits'])
+    row['back'] = attempt(returned)
+    row['safetensors'] = attempt(lambda: (run(a.binary, 'convert', '--type', 'f32', folder, work / 'again' / 'model.safetensors'), ours(a.binary, work / 'again', golden, '--exact'))[1])
+
+    def foreign(file):
+        shutil.rmtree(work / 'foreign', ignore_errors=True)
+        run(a.binary, 'convert', file, work / 'foreign')
+        return max(ours(a.binary, work / 'foreign', golden, '--exact'), error(reference(work / 'foreign', golden), golden['logits']) if hf else 0)
+    row['foreign'] = ''
+    theirs = a.gguf / (family + '.gguf') if a.gguf else None
+    if theirs and theirs.exists():
+        row['foreign'] = attempt(foreign, theirs)
+    elif row['form'] != 'own' and not [n for n in row['notes'] if 'GGUF has no keys' in n or 'kept under' in n]:
+        stripped(file, work / 'stripped.gguf')
+        row['foreign'] = attempt(foreign, work / 'stripped.gguf')
+    shutil.rmtree(work)
+    return row
+
+
+def cell(v, tol=TOL):
+    if not isinstance(v, float):
+        return v
+    return ('%.0e' % v if v else '0').replace('e-0', 'e-') + ('' if v <= tol else ' **differs**')
+
+
+HEAD = '''# Conversions
+
+Generated by `scripts/reference/conversions.py` from tiny models with PyTorch's logits; do not edit. Each is converted from its folder to a GGUF file of F32 and
+read from there (*exact*, and *fast* for the compiled program), by llama.cpp where the file is of its form (an encoder's rows before the head), and turned back into a folder that
+`transformers` 5.24 loads (*back*; by this program where `transformers` has no such family). *Folder* is a folder written anew from the folder. *Others'* is a folder made of a GGUF file that
+carries none of our keys: llama.cpp's converter's, else ours without them where those say nothing more. Numbers are the largest difference of a logit as a part of the largest logit; llama.cpp's
+tables of exp and GELU have 16 bits, so its answers count as the same up to 5e-3. *Own* form: the folder as it is, which no other program reads (`docs/format/convert.md`).
+
+'''
+
+
+def main():
+    p = argparse.ArgumentParser()
+    p.add_argument('binary')
+    p.add_argument('out', type=pathlib.Path)
+    p.add_argument('--models', type=pathlib.Path, action='append', default=[])
+    p.add_argument('--gguf', type=pathlib.Path)
+    p.add_argument('--llama-rows')
+    p.add_argument('families', nargs='*')
+    a = p.parse_args()
+    folders = {}
+    for d in a.models:
+        for f in sorted(d.iterdir()):
+            name = f.name.split('~')[0]
+            if (f / 'golden.json').exists() and (not a.families or name in a.families):
+                folders.setdefault(name, f)
+    rows = []
+    for name in sorted(folders):
+        rows.append(check(folders[name], a))
+        print(rows[-1], file=sys.stderr, flush=True)
+    print(HEAD, end='')
+    same = [r for r in rows if isinstance(r.get('llama'), float) and r['llama'] <= LLAMA]
+    print('%d families; %d GGUF files give the same logits here, of %d in llama.cpp\'s form it gives the same answer to %d; of the others a notice tells.\n' % (
+        len(rows), sum(isinstance(r.get('exact'), float) and r['exact'] <= TOL for r in rows), sum(r['form'] == "llama.cpp's" for r in rows), len(same)))
+    print('| family | kind | form | exact | fast | llama.cpp | back | folder | others\' | notices |\n|---|---|---|---|---|---|---|---|---|---|')
+    texts = []
+    for r in rows:
+        marks = []
+        for n in r['notes']:
+            if 'no other program reads' in n:
+                continue
+            if n not in texts:
+                texts.append(n)
+            marks.append(str(texts.index(n) + 1))
+        bad = isinstance(r.get('llama'), float) and r['llama'] > LLAMA
+        print('| %s | %s | %s | %s |' % (r['family'], r['kind'], r['form'], ' | '.join([cell(r.get('exact', '')), cell(r.get('fast', '')), cell(r.get('llama', ''), LLAMA) if not (bad and marks) else 'otherwise',
+              cell(r.get('back', '')), cell(r.get('safetensors', '')), cell(r.get('foreign', '')), ' '.join(marks)])))
+    print('\n## Notices\n')
+    for i, n in enumerate(texts):
+        print('%d. %s' % (i + 1, n.replace('|', '\\|')))
+
+
+main()
