@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"math"
@@ -9,10 +10,13 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
+	"github.com/inferflow/inferflow/config"
 	"github.com/inferflow/inferflow/internal/complete"
 	"github.com/inferflow/inferflow/internal/engine"
 	"github.com/inferflow/inferflow/internal/model"
+	"github.com/inferflow/inferflow/internal/sys"
 	"github.com/inferflow/inferflow/tokenizer"
 )
 
@@ -27,49 +31,20 @@ func perplexityCommand() *cobra.Command {
 		Long: `Perplexity of a text by llama.cpp's convention: the whole text is tokenised at
 once, cut into windows of --ctx tokens that do not overlap, the first token of
 each window is replaced by the beginning-of-text token where the model's
-tokenizer adds one, and only the second half of each window is scored.`,
-		Example: `  inferflow perplexity smollm2 -f wiki.txt --ctx 512 --json`,
-		Args:    argsBetween(1, 1, "one model"),
+tokenizer adds one, and only the second half of each window is scored. MODEL may
+be an .ini file of the C++ Inferflow with a test_data_file: by its convention the
+beginning-of-text token stands before the whole text alone, and all of a window
+but its first token is scored.`,
+		Example: `  inferflow perplexity smollm2 -f wiki.txt --ctx 512 --json
+  inferflow perplexity perplexity.ini`,
+		Args: argsBetween(1, 1, "one model"),
 		RunE: func(c *cobra.Command, args []string) error {
-			switch {
-			case file == "":
-				return usagef("perplexity needs a text: -f FILE")
-			case ctx < 4 || ctx > maxContext:
-				return usagef("--ctx %d: a window takes 4 tokens at least", ctx)
-			case chunks < 0:
-				return usagef("--chunks must not be negative")
-			}
-			t, err := os.Open(file)
+			p := perplexityRun{model: &f, ref: args[0], file: file, ctx: ctx, chunks: chunks, half: true}
+			r, err := p.run(c.Context(), c.Flags())
 			if err != nil {
 				return err
 			}
-			defer t.Close()
-			text, err := readAll(t, file)
-			if err != nil {
-				return err
-			}
-			o, err := f.options()
-			if err != nil {
-				return err
-			}
-			o.Rows = 512
-			m, err := openModel(c.Context(), args[0], o)
-			if err != nil {
-				return err
-			}
-			defer m.Close()
-			if err := onlyReads(m, "perplexity"); err != nil {
-				return err
-			}
-			if ctx, err = windowFor(m, ctx, c.Flags().Changed("ctx")); err != nil {
-				return err
-			}
-			m.SetContext(max(f.context, ctx))
-			p, err := measurePerplexity(m, strings.ToValidUTF8(text, "\uFFFD"), ctx, chunks)
-			if err != nil {
-				return err
-			}
-			return p.print(asJSON)
+			return r.print(asJSON)
 		},
 	}
 	f.add(c.Flags())
@@ -78,6 +53,92 @@ tokenizer adds one, and only the second half of each window is scored.`,
 	c.Flags().IntVar(&chunks, "chunks", 0, "windows at most; 0: all")
 	c.Flags().BoolVar(&asJSON, "json", false, "print {ppl, stderr, nll, tokens}")
 	return c
+}
+
+// perplexityRun is what the command measures.
+type perplexityRun struct {
+	model       *modelFlags
+	ref, file   string
+	ctx, chunks int
+	half        bool // llama.cpp's convention, else the C++ Inferflow's
+}
+
+// run opens the model, which an .ini file may name with the text, and measures.
+func (r *perplexityRun) run(ctx context.Context, given *pflag.FlagSet) (p perplexity, err error) {
+	o, err := r.model.options()
+	if err != nil {
+		return p, err
+	}
+	open := func() (*model.Model, error) { return openModel(ctx, r.ref, o) }
+	if isINI(r.ref) {
+		x, err := r.read(given)
+		if err != nil {
+			return p, err
+		}
+		x.options(&o, given)
+		open = func() (*model.Model, error) { return x.openModel(ctx, o) }
+	}
+	switch {
+	case r.file == "":
+		return p, usagef("perplexity needs a text: -f FILE")
+	case r.ctx < 4 || r.ctx > maxContext:
+		return p, usagef("--ctx %d: a window takes 4 tokens at least", r.ctx)
+	case r.chunks < 0:
+		return p, usagef("--chunks must not be negative")
+	}
+	openText := os.Open
+	if !r.half {
+		openText = sys.OpenRegular // a pipe that a file names would be waited for
+	}
+	t, err := openText(r.file)
+	if err != nil {
+		return p, err
+	}
+	defer t.Close()
+	text, err := readAll(t, r.file)
+	if err != nil {
+		return p, err
+	}
+	o.Rows = 512
+	m, err := open()
+	if err != nil {
+		return p, err
+	}
+	defer m.Close()
+	if err := onlyReads(m, "perplexity"); err != nil {
+		return p, err
+	}
+	if r.ctx, err = windowFor(m, r.ctx, given.Changed("ctx")); err != nil {
+		return p, err
+	}
+	m.SetContext(max(r.model.context, r.ctx))
+	return r.measure(m, strings.ToValidUTF8(text, "\uFFFD"))
+}
+
+// read takes text and window from an .ini file, where no flag names them.
+func (r *perplexityRun) read(given *pflag.FlagSet) (*iniService, error) {
+	ini, err := config.ReadINI(r.ref)
+	if err != nil {
+		return nil, err
+	}
+	q, err := ini.Perplexity()
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range q.Notes {
+		notice(n)
+	}
+	if !given.Changed("file") {
+		r.file = q.Text
+	}
+	if !given.Changed("ctx") && q.Length > 0 {
+		r.ctx = q.Length
+	}
+	if q.Stride > 0 && q.Stride != r.ctx {
+		notice(fmt.Sprintf("stride = %d has no effect: windows do not overlap", q.Stride))
+	}
+	r.half = false
+	return readINIService(q.Service)
 }
 
 // windowFor is the length of a window: the default is no longer than the
@@ -111,7 +172,8 @@ func (p perplexity) print(asJSON bool) error {
 	return err
 }
 
-func measurePerplexity(m *model.Model, text string, ctx, chunks int) (perplexity, error) {
+// measure cuts the text into windows and scores them.
+func (r *perplexityRun) measure(m *model.Model, text string) (perplexity, error) {
 	if m.Tokenizer == nil {
 		return perplexity{}, fmt.Errorf("%s: %w", m.Path, complete.ErrNoTokenizer)
 	}
@@ -119,18 +181,23 @@ func measurePerplexity(m *model.Model, text string, ctx, chunks int) (perplexity
 	if err != nil {
 		return perplexity{}, err
 	}
+	ctx := r.ctx
 	windows := len(ids) / ctx
 	if windows == 0 {
 		return perplexity{}, fmt.Errorf("the text has %d tokens; a window takes %d (--ctx)", len(ids), ctx)
 	}
-	if chunks > 0 {
-		windows = min(windows, chunks)
+	if r.chunks > 0 {
+		windows = min(windows, r.chunks)
 	}
 	if err := m.Load(); err != nil {
 		return perplexity{}, err
 	}
 	bos, hasBOS := m.Tokenizer.BOS()
-	hasBOS = hasBOS && m.Tokenizer.AddsBOS()
+	hasBOS = r.half && hasBOS && m.Tokenizer.AddsBOS()
+	first := 0
+	if r.half {
+		first = ctx / 2
+	}
 	var sum, sq float64
 	n := 0
 	last := time.Now()
@@ -139,7 +206,7 @@ func measurePerplexity(m *model.Model, text string, ctx, chunks int) (perplexity
 		if hasBOS {
 			window[0] = bos
 		}
-		err := windowNLL(m, window, ctx/2, func(nll float64) {
+		err := windowNLL(m, window, first, func(nll float64) {
 			sum, sq, n = sum+nll, sq+nll*nll, n+1
 		})
 		if err != nil {
