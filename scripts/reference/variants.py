@@ -55,7 +55,7 @@ def randomize(model, seed):
                 p.copy_(p + 0.2 * r)
             p.copy_(p.bfloat16().float())
         for name, b in model.named_buffers():  # stored statistics, such as a correction bias
-            if name in model.state_dict() and b.is_floating_point() and not name.endswith('inv_freq'):
+            if name in model.state_dict() and b.is_floating_point() and not name.endswith(('inv_freq', '_decay', 'slope_rate')):  # those follow
                 b.copy_((b + 0.1 * torch.randn(b.shape, generator=g)).bfloat16().float())
 
 
