@@ -166,6 +166,9 @@ func (f *INI) Text(s *Section, key string, extra map[string]string) (v string, o
 	}
 	x := &expansion{f: f, extra: extra, open: map[string]bool{s.Name + "/" + key: true}}
 	v, err = x.expand(e.Value, s)
+	if err == nil && len(v) > maxValue {
+		err = fmt.Errorf("%w: it has more than %d bytes", ErrValue, maxValue)
+	}
 	if err != nil {
 		err = fmt.Errorf("config: %s:%d: %s: %w", f.Path, e.Line, key, err)
 	}
@@ -240,8 +243,11 @@ func (x *expansion) macro(name string, s *Section) (string, error) {
 		return "", fmt.Errorf("%w: the macro ${%s} is defined nowhere", ErrValue, clip(name))
 	}
 	id := where.Name + "/" + key
-	if x.open[id] || len(x.open) > maxDepth {
+	if x.open[id] {
 		return "", fmt.Errorf("%w: the macro ${%s} leads back to itself", ErrValue, clip(name))
+	}
+	if len(x.open) > maxDepth {
+		return "", fmt.Errorf("%w: the macro ${%s} lies more than %d macros deep", ErrValue, clip(name), maxDepth)
 	}
 	x.open[id] = true
 	defer delete(x.open, id)

@@ -3,6 +3,7 @@ package config
 import (
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 )
@@ -92,4 +93,38 @@ func TestFramedQueries(t *testing.T) {
 			t.Errorf("%s is accepted", bad)
 		}
 	}
+}
+
+// TestBombs: values that grow without end are errors, at once.
+func TestBombs(t *testing.T) {
+	var wide strings.Builder
+	for i := range 20 {
+		wide.WriteString("a" + strconv.Itoa(i) + " = " + strings.Repeat("${main/a"+strconv.Itoa(i+1)+"}", 10) + "\n")
+	}
+	for name, c := range map[string]struct{ text, want string }{
+		"wide": {wide.String() + "a20 = x\nhttp_port = ${a0}\n", "macros"},
+		"deep": {chain(60) + "http_port = ${a0}\n", "macros deep"},
+		"loop": {wide.String() + "a20 = ${a0}\nhttp_port = ${a0}\n", "leads back to itself"},
+		"long": {"http_port = " + strings.Repeat("1", 2<<20) + "\n", "more than 1048576 bytes"},
+	} {
+		f, err := ParseINI("a.ini", []byte("[main]\n"+c.text+"[transformer_engine]\nmodels = x\n"))
+		if err == nil {
+			_, err = f.Service()
+		}
+		if err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, err := ParseTemplate(strings.Repeat("{\\n}", 200000) + "{query}"); err == nil {
+		t.Error("a template of 200,000 keys is accepted")
+	}
+}
+
+// chain is keys each of which is a macro of the next.
+func chain(n int) string {
+	var b strings.Builder
+	for i := range n {
+		b.WriteString("a" + strconv.Itoa(i) + " = ${a" + strconv.Itoa(i+1) + "}\n")
+	}
+	return b.String() + "a" + strconv.Itoa(n) + " = 1\n"
 }

@@ -54,7 +54,10 @@ func (t *Template) Has(kind PartKind) bool {
 // beginning of what the decoder of an encoder-decoder says.
 func ParseFrame(v string) (*Template, error) {
 	t := &Template{}
-	for v != "" {
+	for keys := 0; v != ""; keys++ {
+		if keys > maxParts {
+			return nil, fmt.Errorf("prompt_template: %w: it has more than %d keys", ErrValue, maxParts)
+		}
 		i := strings.IndexByte(v, '{')
 		end := -1
 		if i >= 0 {
@@ -73,6 +76,9 @@ func ParseFrame(v string) (*Template, error) {
 	}
 	return t, nil
 }
+
+// maxParts bounds the keys of a template.
+const maxParts = 4096
 
 func (t *Template) text(s string) {
 	if s == "" {

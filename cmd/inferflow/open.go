@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/inferflow/inferflow/internal/complete"
 	"github.com/inferflow/inferflow/internal/model"
@@ -80,6 +81,11 @@ func until(ctx context.Context, f func() error) error {
 	case err := <-done:
 		return err
 	case <-ctx.Done():
+	}
+	select { // what is being fetched may be put in order
+	case err := <-done:
+		return err
+	case <-time.After(300 * time.Millisecond):
 		return fmt.Errorf("ended before the model was loaded: %w", context.Cause(ctx))
 	}
 }
