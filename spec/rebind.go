@@ -3,6 +3,7 @@ package spec
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -189,13 +190,14 @@ func (s *Spec) Rebind(files Files) (*Rebound, error) {
 	if files.Binding() == GGUF {
 		r.result.Binding = HF
 	}
-	r.from = newTracer(files, s.opts)
-	r.from.asked = newAsked()
-	if _, err := r.from.run(s.fileName(), s.Source); err != nil {
+	if err := r.traceFiles(); err != nil {
 		return nil, err
 	}
 	if err := r.declarations(); err != nil {
 		return nil, err
+	}
+	if r.layout() && r.attempt() == nil { // the folder that the file was made of
+		return r.result, nil
 	}
 	if err := r.mirror(); err != nil {
 		return nil, err
@@ -218,6 +220,34 @@ func (s *Spec) Rebind(files Files) (*Rebound, error) {
 	}
 	return r.result, r.compareOthers()
 }
+
+// traceFiles traces the files at hand. Of a GGUF file a specification undoes
+// orders of columns in the weights, as where such a file is made; not where
+// they are blocks.
+func (r *rebinder) traceFiles() (err error) {
+	tries := []Files{r.files}
+	if r.files.Binding() == GGUF {
+		config := maps.Clone(r.files.Config())
+		config[convertingKey] = true
+		tries = []Files{&convertingFiles{r.files, config}, r.files}
+	}
+	for _, files := range tries {
+		r.from = newTracer(files, r.s.opts)
+		r.from.asked = newAsked()
+		if _, err = r.from.run(r.s.fileName(), r.s.Source); err == nil {
+			break
+		}
+	}
+	return err
+}
+
+// convertingFiles are files with convertingKey in their metadata.
+type convertingFiles struct {
+	Files
+	config map[string]any
+}
+
+func (f *convertingFiles) Config() map[string]any { return f.config }
 
 // layAside adds the tensors without a name there to the mirror, under the
 // reference's names.
@@ -435,8 +465,10 @@ func (r *rebinder) declaredAside() (list []matcher, err error) {
 }
 
 // traceMirror traces the specification over the mirror. A matrix that the two
-// bindings store transposed shows as a mismatch of shapes: it is turned, once.
+// bindings store transposed shows as a mismatch of shapes: it is turned, once,
+// and so are its like of other layers.
 func (r *rebinder) traceMirror() (*tracer, error) {
+	turned := map[string]bool{}
 	for turn := 0; ; turn++ {
 		t := newTracer(r.to, Options{AllowUnused: true, Set: r.s.opts.Set})
 		t.asked = newAsked()
@@ -445,20 +477,35 @@ func (r *rebinder) traceMirror() (*tracer, error) {
 		if err == nil {
 			return t, nil
 		}
-		flipped := false
-		for _, name := range r.to.order {
-			v := r.to.views[name]
-			if len(v.Shape) != 2 || v.Shape[0] == v.Shape[1] || !slices.ContainsFunc(t.problems, func(p Problem) bool { return mentionsName(p.Text, name) }) {
-				continue
-			}
-			v.Shape = []int{v.Shape[1], v.Shape[0]}
-			r.to.views[name] = v
-			flipped = true
-		}
-		if !flipped || turn > 0 {
+		if turn > maxTurns || !r.turn(t.problems, turned) {
 			return nil, fmt.Errorf("spec: %w: %w", ErrRebind, err)
 		}
 	}
+}
+
+// maxTurns bounds the traces that turning takes: one for each kind of matrix.
+const maxTurns = 16
+
+// turn transposes the matrices that problems name; false where there is none
+// that was not turned yet.
+func (r *rebinder) turn(problems []Problem, turned map[string]bool) bool {
+	fresh := map[string]bool{}
+	for _, name := range r.to.order {
+		v := r.to.views[name]
+		key, _ := generalise(name)
+		if len(v.Shape) == 2 && v.Shape[0] != v.Shape[1] && !turned[key] && slices.ContainsFunc(problems, func(p Problem) bool { return mentionsName(p.Text, name) }) {
+			fresh[key] = true
+		}
+	}
+	for _, name := range r.to.order {
+		if key, _ := generalise(name); fresh[key] && len(r.to.views[name].Shape) == 2 {
+			v := r.to.views[name]
+			v.Shape = []int{v.Shape[1], v.Shape[0]}
+			r.to.views[name] = v
+		}
+	}
+	maps.Copy(turned, fresh)
+	return len(fresh) > 0
 }
 
 // mentionsName says whether a message names a tensor, not a longer name that contains it.

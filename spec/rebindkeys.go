@@ -73,11 +73,12 @@ func (r *rebinder) describe() error {
 	if down, ok := r.to.views["blk.0.ffn_down.weight"]; ok && meta[r.result.Architecture+width] == nil {
 		meta[r.result.Architecture+width] = uint32(down.Shape.Cols())
 	}
-	own, err := json.Marshal(r.files.Config())
-	if err != nil {
-		return fmt.Errorf("spec: config.json: %w", err)
+	if meta[OwnConfigKey], err = r.ownConfig(); err != nil {
+		return err
 	}
-	meta[OwnConfigKey] = string(own)
+	if err := r.writeLayout(meta); err != nil {
+		return err
+	}
 	meta["general.architecture"] = r.result.Architecture
 	r.result.Metadata, r.to.config = meta, maps.Clone(meta)
 	r.to.config[convertingKey] = true

@@ -215,6 +215,14 @@ func (s *solver) set(e, v *graph.Weight) (err error) {
 	case graph.WConcat, graph.WStack:
 		return s.split(e, v)
 	}
+	if args, same := v.Parts(), v.Op == e.Op && v.F == e.F && v.Axis == e.Axis; same && len(args) == len(e.Parts()) && len(args) > 0 { // the same of both
+		for i, a := range e.Parts() {
+			if err := s.set(a, args[i]); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
 	return fmt.Errorf("spec: %w: %s: %v cannot be undone", ErrRebind, e.Line, e)
 }
 

@@ -1,12 +1,16 @@
 package spec
 
 import (
+	"encoding/json"
+	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
 	"go.starlark.net/starlark"
 
 	"github.com/inferflow/inferflow/internal/graph"
+	"github.com/inferflow/inferflow/tensor"
 )
 
 // convertingKey stands among the metadata of a GGUF file that is about to be
@@ -84,4 +88,78 @@ func (r *rebinder) folderShape(a askedTensor, shape []int, kernels map[string]bo
 		}
 	}
 	return shape
+}
+
+// OwnFolderKey is the metadata key under which a GGUF file of our own making
+// lists the tensors of the folder that it was made of: {name: shape}.
+const OwnFolderKey = "inferflow.folder"
+
+// layout prepares the mirror of the folder that a GGUF file was made of; false
+// where it does not say, or says what cannot be.
+func (r *rebinder) layout() bool {
+	text, ok := r.files.Config()[OwnFolderKey].(string)
+	if !ok || r.result.Binding != HF || !r.from.config.owns() {
+		return false
+	}
+	var shapes map[string][]int
+	if json.Unmarshal([]byte(text), &shapes) != nil {
+		return false
+	}
+	r.to = &mirror{binding: HF, views: make(map[string]tensor.View, len(shapes))}
+	for _, name := range slices.Sorted(maps.Keys(shapes)) {
+		size := 1
+		for _, n := range shapes[name] {
+			if n < 1 || size > maxLayout/n {
+				return false
+			}
+			size *= n
+		}
+		r.to.add(name, shapes[name])
+	}
+	return true
+}
+
+// maxLayout bounds the values of a tensor that a layout claims.
+const maxLayout = 1 << 40
+
+// writeLayout adds what layout reads. Folders of several parts and quantised
+// ones come back as those of the text model in plain numbers.
+func (r *rebinder) writeLayout(meta map[string]any) error {
+	if r.s.part || r.dequantised() {
+		return nil
+	}
+	shapes := map[string][]int{}
+	for _, name := range r.files.TensorNames() {
+		if v, ok := r.files.Tensor(name); ok && v.Shape != nil {
+			shapes[name] = v.Shape
+		}
+	}
+	raw, err := json.Marshal(shapes)
+	if err != nil {
+		return fmt.Errorf("spec: %w", err)
+	}
+	meta[OwnFolderKey] = string(raw)
+	return nil
+}
+
+// dequantised says that the folder holds factors beside its weights, which the
+// conversion multiplies.
+func (r *rebinder) dequantised() bool {
+	q := quantizationOf(r.files.Config())
+	return q.method != "" && !slices.Contains(r.from.methods, q.method)
+}
+
+// ownConfig is the config.json that the file to be made carries.
+func (r *rebinder) ownConfig() (string, error) {
+	config := r.files.Config()
+	if r.dequantised() {
+		config = maps.Clone(config)
+		delete(config, "quantization_config")
+		delete(config, "compression_config")
+	}
+	own, err := json.Marshal(config)
+	if err != nil {
+		return "", fmt.Errorf("spec: config.json: %w", err)
+	}
+	return string(own), nil
 }

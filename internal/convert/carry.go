@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/inferflow/inferflow/internal/model"
@@ -58,11 +59,22 @@ func (c *job) ownConfig() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	config := c.files.Config()
-	if steps != nil {
-		config[model.SentenceKey] = steps
-		defer delete(config, model.SentenceKey)
+	raw, err := json.Marshal(c.files.Config())
+	if err != nil || steps == nil {
+		return string(raw), err
 	}
+	return withModules(string(raw), steps)
+}
+
+// withModules adds modules of sentence-transformers to a config.json.
+func withModules(text string, steps []any) (string, error) {
+	var config map[string]any
+	d := json.NewDecoder(strings.NewReader(text))
+	d.UseNumber()
+	if err := d.Decode(&config); err != nil {
+		return "", fmt.Errorf("convert: config.json: %w", err)
+	}
+	config[model.SentenceKey] = steps
 	raw, err := json.Marshal(config)
 	if err != nil {
 		return "", fmt.Errorf("convert: config.json: %w", err)

@@ -117,6 +117,6 @@ func TestOrders(t *testing.T) {
 		if err := Run(filepath.Join(dir, family), file, Options{Notice: func(s string) { t.Error(family, s) }}); err != nil {
 			t.Fatal(family, err)
 		}
-		answers(t, file, filepath.Join(dir, family, "golden.json"))
+		answers(t, file, readGolden(t, filepath.Join(dir, family, "golden.json")))
 	}
 }

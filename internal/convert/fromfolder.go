@@ -35,7 +35,7 @@ func (c *job) fromFolder(out string) ([]spec.ReboundTensor, []setting, error) {
 	}
 	set := c.general(r.Architecture, out)
 	for _, k := range slices.Sorted(maps.Keys(r.Metadata)) {
-		if k != "general.architecture" && k != spec.OwnConfigKey {
+		if k != "general.architecture" && k != spec.OwnConfigKey && k != spec.OwnFolderKey {
 			set = append(set, setting{k, r.Metadata[k]})
 		}
 	}
@@ -54,6 +54,9 @@ func (c *job) fromFolder(out string) ([]spec.ReboundTensor, []setting, error) {
 	}
 	aside, left, err := c.aside(r.Aside)
 	set = append(append(set, files...), aside...)
+	if text, ok := r.Metadata[spec.OwnFolderKey]; ok {
+		set = append(set, setting{spec.OwnFolderKey, text})
+	}
 	return append(r.Tensors, left...), append(set, setting{spec.OwnConfigKey, r.Metadata[spec.OwnConfigKey]}), err
 }
 

@@ -43,7 +43,8 @@ func (c *job) pooling(r *spec.Rebound) error {
 	if !known {
 		c.o.Notice("GGUF has no number for the way in which this folder pools; llama.cpp will make other embeddings")
 	}
-	r.Metadata[spec.OwnConfigKey], err = c.ownConfig()
+	own, _ := r.Metadata[spec.OwnConfigKey].(string)
+	r.Metadata[spec.OwnConfigKey], err = withModules(own, steps)
 	return err
 }
 

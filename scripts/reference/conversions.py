@@ -150,7 +150,7 @@ def main():
     p.add_argument('--gguf', type=pathlib.Path)
     p.add_argument('--llama-rows')
     p.add_argument('families', nargs='*')
-    a = p.parse_args()
+    a = p.parse_intermixed_args()
     folders = {}
     for d in a.models:
         for f in sorted(d.iterdir()):
