@@ -31,7 +31,7 @@ type section struct {
 var vocabulary = []section{
 	{"Declarations", []word{
 		{"serves", doServes, docServes}, {"names", doNames, docNames}, {"alias", doAlias, docAlias}, {"weights", doWeights, docWeights},
-		{"gguf", doGGUF, docGGUF}, {"ignore", doIgnore, docIgnore}, {"chat", doChat, docChat},
+		{"gguf", doGGUF, docGGUF}, {"ignore", doIgnore, docIgnore}, {"unchecked", doUnchecked, docUnchecked}, {"chat", doChat, docChat},
 		{"tasks", doTasks, docTasks}, {"generation", doGeneration, docGeneration},
 	}},
 	{"Rows", []word{
@@ -64,8 +64,8 @@ var vocabulary = []section{
 	}},
 	{"Positions and attention", []word{
 		{"rope_table", doRopeTable, docRopeTable}, {"rope", doRope, docRope}, {"attention", doAttention, docAttention},
-		{"relative_bias", doRelativeBias, docRelativeBias}, {"block_sum", doBlockSum, docBlockSum}, {"block_attention", doBlockAttention, docBlockAttention},
-		{"head_linear", doHeadLinear, docHeadLinear}, {"index_topk", doIndexTopK, docIndexTopK},
+		{"relative_bias", doRelativeBias, docRelativeBias}, {"distance_bias", doDistanceBias, docDistanceBias}, {"block_sum", doBlockSum, docBlockSum}, {"block_attention", doBlockAttention, docBlockAttention},
+		{"head_linear", doHeadLinear, docHeadLinear}, {"dot", doDot, docDot}, {"index_topk", doIndexTopK, docIndexTopK},
 	}},
 	{"With a state of the sequence", []word{
 		{"conv1d", doConv1D, docConv1D}, {"shift", doShift, docShift}, {"ssd_scan", doScan, docScan},

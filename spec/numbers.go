@@ -27,7 +27,7 @@ func (t *tracer) checkNumbers() {
 		{"hidden_size", "values a token between layers", s.widths},
 		{"intermediate_size", "inner values of a feed-forward", s.inner},
 	} {
-		if _, own := t.config.read[n.key]; own && n.key == "intermediate_size" {
+		if _, own := t.config.read[n.key]; own && n.key == "intermediate_size" || t.free[n.key] {
 			continue // the specification computes its widths from it
 		}
 		want, key, source := t.stated(n.key, s.line)
@@ -35,12 +35,38 @@ func (t *tracer) checkNumbers() {
 			continue
 		}
 		text := fmt.Sprintf("the tensors give %s %s, but %s says %s = %d", listed(n.have), n.what, source, key, want)
-		if n.key == "intermediate_size" {
+		if n.key != "intermediate_size" {
+			text += fmt.Sprintf("; where the reference computes with it, so that no layer has that many, say unchecked(%q)", n.key)
+		} else {
 			text += fmt.Sprintf("; where the reference computes with it (halves it, or rounds it up), read the key, c.get(%q, …), and the check is off", n.key)
 		}
 		t.problems = append(t.problems, Problem{Kind: ProblemOther, Line: s.line, Text: text})
 	}
 	t.checkVocabulary()
+}
+
+const docUnchecked = `unchecked(key, …)
+Numbers of the configuration that no layer of the tensors need have, for the reference computes with them (halves the heads, say). Else num_attention_heads,
+num_key_value_heads, hidden_size and intermediate_size are held against the tensors.
+- key: one of these, any number of them.
+Errors: another key.
+`
+
+func doUnchecked(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	if len(kwargs) > 0 {
+		return nil, fmt.Errorf("unchecked: takes keys only")
+	}
+	for _, a := range args {
+		key, ok := starlark.AsString(a)
+		if !ok || !slices.Contains(heldKeys, key) {
+			return nil, fmt.Errorf("unchecked: %s is not held against the tensors; %v are", a, heldKeys)
+		}
+		if t.free == nil {
+			t.free = map[string]bool{}
+		}
+		t.free[key] = true
+	}
+	return starlark.None, nil
 }
 
 // checkVocabulary refuses ids that could be drawn but not read: more logits

@@ -32,7 +32,7 @@ cache of their own; nothing need be said of it. In a decoder, k and v of the enc
 - softcap: caps the scores: softcap · tanh(score / softcap).
 - sinks: a tensor [H]: one more logit for each head, which takes weight and gives no value.
 - slopes: a list of H numbers (ALiBi): slope · (j − i) is added to the score of key j for query i.
-- bias: the result of relative_bias: added to the score by the distance of key and query.
+- bias: the result of relative_bias or distance_bias: added to the score by the distance of key and query.
 - tile: query head h reads key head h mod K instead of h·K/H.
 - cache: an earlier attention, whose keys and values are read; then k and v are left out.
 - value_dim: the values are the first value_dim components of the keys, kept once; then v is left out (latent attention).
@@ -55,6 +55,9 @@ func doAttention(t *tracer, name string, args starlark.Tuple, kwargs []starlark.
 	allowed, ok, err := allowedOf(a.allowed, &attr)
 	if err != nil || !ok {
 		return &value{t: t}, err
+	}
+	if near, is := a.bias.(*distanceValue); is {
+		allowed = append(near.set(&attr), allowed...)
 	}
 	if isNone(a.cache) {
 		return t.attend(a, attr, allowed)
@@ -93,6 +96,9 @@ func (t *tracer) attentionAttr(a attentionArgs) (attr graph.AttentionAttr, ok bo
 		return attr, false, err
 	}
 	bias, known, err := biasOf("attention: bias", a.bias)
+	if near, is := a.bias.(*distanceValue); is {
+		known, err = near.known, nil
+	}
 	if err != nil {
 		return attr, false, err
 	}

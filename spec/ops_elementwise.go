@@ -17,6 +17,11 @@ func docUnary(name string) string {
 func doUnary(f string) builtinFunc {
 	return func(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 		var x *value
+		if f == "abs" && len(args) == 1 { // of numbers it is Starlark's own
+			if _, ok := args[0].(*value); !ok {
+				return starlark.Call(t.thread, starlark.Universe["abs"], args, kwargs)
+			}
+		}
 		if err := starlark.UnpackArgs(name, args, kwargs, "x", &x); err != nil {
 			return nil, err
 		}

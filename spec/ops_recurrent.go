@@ -61,9 +61,10 @@ func doConv1D(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tup
 }
 
 const docShift = `shift(x, n=1)
-The value of n tokens ago, zeros before the first: RWKV's token shift is shift(x). The sequence keeps the last n rows of x.
+The value of n tokens ago, zeros before the first: RWKV's token shift is shift(x). The sequence keeps the last n rows of x. In a model that takes texts
+whole, n below 0 is the value of −n tokens ahead, zeros after the last.
 - x: a value of D numbers, [D].
-- n: a number, 0 or more.
+- n: a whole number.
 `
 
 func doShift(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {

@@ -39,6 +39,7 @@ type tracer struct {
 	series   seriesTable
 	perms    map[[2]int][]int // row orders by heads and width
 	ignores  []matcher
+	free     map[string]bool // keys of unchecked(…)
 	serves   []servesRule
 	problems []Problem
 	sketch   bool // some tensor is known by its name only

@@ -12,11 +12,22 @@ func (c *cover) attention(n *graph.Node) bool {
 	if n.Op != graph.OpAttention || !ok {
 		return false
 	}
-	s := &program.Attention{Attr: a, Out: c.bufs[n.ID], K: program.None, V: program.None, Allow: program.None}
+	s := &program.Attention{Attr: a, Out: c.bufs[n.ID], K: program.None, V: program.None, Allow: program.None, ByQuery: program.None, ByKey: program.None}
 	c.push(n, program.KindAttention, []int{n.ID}, s)
 	latent := c.g.Caches[a.Cache].Kind == graph.CacheLatent
 	if a.Allowed {
 		s.Allow = c.input(n, n.In[len(n.In)-1])
+	}
+	at := 3
+	if a.Shared {
+		at = 1
+	}
+	if a.ByQuery {
+		s.ByQuery = c.input(n, n.In[at])
+		at++
+	}
+	if a.ByKey {
+		s.ByKey = c.input(n, n.In[at])
 	}
 	switch {
 	case a.Cross:

@@ -26,6 +26,11 @@ func (c *cover) heads(root *graph.Node) bool {
 		}
 		h.step.Heads = graph.Product(root.Shape[:a.Axis])
 		h.part(root, root.Width()/h.step.Heads)
+	case *graph.DotAttr:
+		if c.node(root.In[1]).Rows != graph.RowsConst || len(root.Shape) != 2 {
+			return false
+		}
+		h.part(root, root.Width()/h.step.Heads)
 	case *graph.HeadLinearAttr, *graph.RopeAttr:
 		h.part(root, root.Width()/h.step.Heads)
 	case *graph.NormAttr:
@@ -72,7 +77,7 @@ type headsCover struct {
 // part walks down from n, dim values of each head, as far as the step goes:
 // rotation, scale, norm, matrix, cut. What it ends at is read.
 func (h *headsCover) part(n *graph.Node, dim int) {
-	p := program.HeadPart{Dim: dim, Width: dim, Stride: dim}
+	p := program.HeadPart{Dim: dim, Width: dim, Stride: dim, M: program.None}
 	if dim == 0 {
 		return
 	}
@@ -92,6 +97,9 @@ func (h *headsCover) part(n *graph.Node, dim int) {
 			p.Norm = a
 		case *graph.HeadLinearAttr:
 			p.W, p.Width, p.Stride = a.W, a.W.Shape[2], a.W.Shape[2]
+		case *graph.DotAttr:
+			d := h.c.g.Nodes[n.In[0]].Shape[1]
+			p.M, p.Width, p.Stride = h.c.want(n.In[1]), d, d
 		case *graph.SliceAttr:
 			in := h.c.g.Nodes[n.In[0]]
 			inner := graph.Product(in.Shape[a.Axis+1:])
@@ -124,6 +132,10 @@ func (h *headsCover) stage(n *graph.Node, p *program.HeadPart) int {
 		}
 	case *graph.HeadLinearAttr:
 		if n.Shape[0] == h.step.Heads {
+			return 4
+		}
+	case *graph.DotAttr:
+		if len(n.Shape) == 2 && n.Shape[0] == h.step.Heads && h.c.node(n.In[1]).Rows == graph.RowsConst {
 			return 4
 		}
 	case *graph.SliceAttr:

@@ -108,6 +108,7 @@ const (
 	// Of latent and sparse attention; see latent.go.
 	OpHeadLinear   Op = "head_linear"   // [H,d] by a matrix a head → [H,e]; *HeadLinearAttr
 	OpExpertLinear Op = "expert_linear" // x [h] or [k,h], route → [k,e] or [e]; *ExpertLinearAttr
+	OpDot          Op = "dot"           // x [..,d] and y [..,n,d] → [..,n]; *DotAttr
 	OpIndex        Op = "index_topk"    // q [H,d], k [d], w [H] → the positions chosen; *IndexAttr
 )
 
@@ -261,6 +262,10 @@ const (
 // causal then, and there is no window.
 // When Cross is set the keys and values are rows of the encoder's source and
 // every query sees all of them.
+// When Buckets is set, one or two more inputs [H, B] follow q, k, v: of the
+// query's row where ByQuery, then of the key's where ByKey. Key j adds to the
+// score of query i the numbers of head h at Buckets[j − i + (len−1)/2]; offsets
+// beyond the ends count as the ends.
 type AttentionAttr struct {
 	Cache          int
 	Shared         bool
@@ -274,6 +279,8 @@ type AttentionAttr struct {
 	Relative       *Weight   // [buckets, H]: + Relative[Bucket(j − i)][h], by the two that follow
 	TwoSided       bool      // half of the buckets are for keys after the query; else those share bucket 0
 	Farthest       int       // from this distance on all keys share the last bucket
+	Buckets        []int32
+	ByQuery, ByKey bool
 	Tile           bool
 	Allowed        bool
 	Heads, KVHeads int

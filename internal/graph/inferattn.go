@@ -11,7 +11,7 @@ func inferAttention(g *Graph, a *AttentionAttr, in []*Node) ([]int, Rows, error)
 		return nil, 0, fmt.Errorf("attention: cache %d does not exist or keeps no keys", a.Cache)
 	}
 	c := g.Caches[a.Cache]
-	in, err := attentionInputs(a, &c, in)
+	in, more, err := attentionInputs(a, &c, in)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -34,6 +34,9 @@ func inferAttention(g *Graph, a *AttentionAttr, in []*Node) ([]int, Rows, error)
 	if a.Mask != MaskCausal && a.Mask != MaskChunk && a.Mask != MaskFull || a.Window < 0 || a.Mask == MaskChunk && a.Window == 0 {
 		return nil, 0, fmt.Errorf("attention: mask %q with window %d is not known", a.Mask, a.Window)
 	}
+	if err := inferBuckets(a, c, q[0], more); err != nil {
+		return nil, 0, err
+	}
 	if a.Allowed && (a.Mask != MaskCausal || a.Window != 0 || a.Relative != nil) {
 		return nil, 0, fmt.Errorf("attention: allowed positions go with the mask %q, no window and no bias by distance", MaskCausal)
 	}
@@ -46,33 +49,69 @@ func inferAttention(g *Graph, a *AttentionAttr, in []*Node) ([]int, Rows, error)
 	return []int{q[0], c.ValueDim}, rows, relative("attention", a.Relative, a.Farthest, q[0], a.TwoSided)
 }
 
+// inferBuckets checks what is added to the scores by bucket of the distance.
+func inferBuckets(a *AttentionAttr, c Cache, heads int, tables []*Node) error {
+	if a.Buckets == nil && len(tables) == 0 {
+		return nil
+	}
+	if len(a.Buckets)%2 == 0 || len(a.Buckets) > 2*maxDistance+1 || len(tables) == 0 {
+		return fmt.Errorf("attention: %d buckets with %d tables; there is one bucket for each distance −L … L, and a table of the query or of the key", len(a.Buckets), len(tables))
+	}
+	for _, t := range tables {
+		if len(t.Shape) != 2 || t.Shape[0] != heads {
+			return fmt.Errorf("attention: numbers by distance are [%d heads, buckets], got %v", heads, t.Shape)
+		}
+		for _, b := range a.Buckets {
+			if b < 0 || int(b) >= t.Shape[1] {
+				return fmt.Errorf("attention: bucket %d is outside the %d numbers of a head", b, t.Shape[1])
+			}
+		}
+	}
+	switch {
+	case a.Cross || a.Allowed:
+		return fmt.Errorf("attention: positions of two sequences have no distance, and chosen positions take none")
+	case a.ByKey && (a.Mask != MaskFull || a.Shared || c.Kind != CacheKV):
+		return fmt.Errorf("attention: numbers of the key go with the mask %q and keys of its own", MaskFull)
+	}
+	return nil
+}
+
 // attentionInputs checks the number and kind of the inputs and returns those
-// that are heads: q, then k and v where the node fills its cache.
-func attentionInputs(a *AttentionAttr, c *Cache, in []*Node) ([]*Node, error) {
+// that are heads: q, then k and v where the node fills its cache; and those that
+// are added by distance.
+func attentionInputs(a *AttentionAttr, c *Cache, in []*Node) (heads, tables []*Node, err error) {
 	n := 3
 	if c.Kind == CacheLatent {
 		if n = 2; c.ValueDim > c.KeyDim || c.Memory {
-			return nil, fmt.Errorf("attention: values of %d are no part of keys of %d of the sequence's own", c.ValueDim, c.KeyDim)
+			return nil, nil, fmt.Errorf("attention: values of %d are no part of keys of %d of the sequence's own", c.ValueDim, c.KeyDim)
 		}
 	}
 	if a.Shared {
 		n = 1
 	}
+	for i, by := range []bool{a.ByQuery, a.ByKey} {
+		if by && len(in) > n {
+			tables = append(tables, in[n])
+			in = slices.Delete(slices.Clone(in), n, n+1)
+		} else if by {
+			return nil, nil, fmt.Errorf("attention: the numbers of the %s by distance are missing", [2]string{"query", "key"}[i])
+		}
+	}
 	if a.Allowed {
 		if len(in) != n+1 || in[n].Op != OpIndex {
-			return nil, fmt.Errorf("attention: the allowed positions are what index_topk returns")
+			return nil, nil, fmt.Errorf("attention: the allowed positions are what index_topk returns")
 		}
 		in = in[:n]
 	}
 	if len(in) != n {
-		return nil, fmt.Errorf("attention: takes q, k, v, or q and k where the values are a part of the keys, or q alone on a shared cache; got %d inputs", len(in))
+		return nil, nil, fmt.Errorf("attention: takes q, k, v, or q and k where the values are a part of the keys, or q alone on a shared cache; got %d inputs", len(in))
 	}
 	for _, x := range in {
 		if len(x.Shape) != 2 {
-			return nil, fmt.Errorf("attention: takes [heads, d], got %v", x.Shape)
+			return nil, nil, fmt.Errorf("attention: takes [heads, d], got %v", x.Shape)
 		}
 	}
-	return in, nil
+	return in, tables, nil
 }
 
 // attentionRows says whose rows an attention computes: those of its queries.

@@ -57,7 +57,7 @@ var newAttr = map[Op]func() any{
 	OpLinearAttention: func() any { return &LinearAttentionAttr{} },
 	OpPool:            func() any { return &PoolAttr{} },
 	OpHeadLinear:      func() any { return &HeadLinearAttr{} }, OpIndex: func() any { return &IndexAttr{} },
-	OpExpertLinear: func() any { return &ExpertLinearAttr{} },
+	OpExpertLinear: func() any { return &ExpertLinearAttr{} }, OpDot: func() any { return &DotAttr{} },
 }
 
 // expect compares the shape of a weight; a nil weight passes.
@@ -79,8 +79,8 @@ func inferEmbed(a *EmbedAttr, in []*Node) ([]int, error) {
 }
 
 func inferLinear(a *LinearAttr, x *Node) ([]int, error) {
-	if len(x.Shape) == 0 {
-		return nil, fmt.Errorf("linear: the input has no axis")
+	if len(x.Shape) == 0 || x.Shape[len(x.Shape)-1] == 0 {
+		return nil, fmt.Errorf("linear: the input %v has nothing to multiply", x.Shape)
 	}
 	d := x.Shape[len(x.Shape)-1]
 	if len(a.W.Shape) != 2 || a.W.Shape[1] != d {

@@ -9,6 +9,18 @@ import (
 // y[h] = W[h]·x[h]. W is [H, e, d], the result [H, e].
 type HeadLinearAttr struct{ W *Weight }
 
+// DotAttr multiplies vectors with vectors: out[.., i] = Σ_k x[.., k]·y[.., i, k].
+// x is [.., d] and y [.., n, d] with the same axes before, or [n, d].
+type DotAttr struct{}
+
+func inferDot(x, y []int) ([]int, error) {
+	n, m := len(x), len(y)
+	if n < 1 || m < 2 || x[n-1] != y[m-1] || m != 2 && !slices.Equal(x[:n-1], y[:m-2]) {
+		return nil, fmt.Errorf("dot: takes [.., d] and [.., n, d] with the same axes before, or [n, d]; got %v and %v", x, y)
+	}
+	return append(slices.Clone(x[:n-1]), y[m-2]), nil
+}
+
 // IndexAttr chooses the positions that attention is to see (the lightning
 // indexer of DeepSeek-AI 2025, sparse attention). In: q [H, d], k [d], which is
 // kept for every position, w [H]. Position s scores

@@ -12,7 +12,8 @@ import (
 //
 // W is [D, K], B is [D] or nil. The state is the last K−1 inputs, [K−1, D].
 // With Shift, W and B are nil and y_t is x_{t−Shift} itself; the state is the
-// last Shift inputs.
+// last Shift inputs. Below 0 it is an input ahead, zeros after the last, and
+// there is no state: the sequence is computed whole.
 type ConvAttr struct {
 	Cache int
 	W, B  *Weight
@@ -22,7 +23,7 @@ type ConvAttr struct {
 // Past is the number of inputs that the operation keeps.
 func (a *ConvAttr) Past() int {
 	if a.W == nil {
-		return a.Shift
+		return max(0, a.Shift)
 	}
 	return a.W.Shape[1] - 1
 }
@@ -104,10 +105,10 @@ func inferState(g *Graph, attr any, in []*Node) ([]int, error) {
 func inferConv(g *Graph, a *ConvAttr, x *Node) ([]int, error) {
 	d := x.Width()
 	if a.W == nil {
-		if a.Shift < 0 || a.Shift > maxShift || a.B != nil {
-			return nil, fmt.Errorf("shift: by %d tokens; 0 to %d are possible", a.Shift, maxShift)
+		if a.Shift < -maxShift || a.Shift > maxShift || a.B != nil {
+			return nil, fmt.Errorf("shift: by %d tokens; %d to %d are possible", a.Shift, -maxShift, maxShift)
 		}
-		return x.Shape, state(g, "shift", a.Cache, a.Shift, d)
+		return x.Shape, state(g, "shift", a.Cache, a.Past(), d)
 	}
 	if len(a.W.Shape) != 2 || a.W.Shape[0] != d || a.W.Shape[1] < 1 {
 		return nil, fmt.Errorf("conv1d: the input %v needs a weight [%d, taps], got %v of %v", x.Shape, d, a.W.Shape, a.W)
@@ -188,7 +189,7 @@ func (b *Builder) Conv1D(x *Node, w, bias *Weight) (*Node, error) {
 	return b.stateful(OpConv1D, &ConvAttr{Cache: at, W: w, B: bias}, at, x)
 }
 
-// Shift gives the value of n tokens ago, zeros before the first.
+// Shift gives the value of n tokens ago, or −n ahead; zeros before the first and after the last.
 func (b *Builder) Shift(x *Node, n int) (*Node, error) {
 	at := b.keep(x.Width() * min(max(n, 0), maxShift))
 	return b.stateful(OpConv1D, &ConvAttr{Cache: at, Shift: n}, at, x)

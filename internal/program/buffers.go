@@ -22,7 +22,7 @@ func (s *Step) Visit(f func(b *Buf, write bool)) {
 		read(&x.In)
 		f(&x.OutQ, true)
 	case *Attention:
-		read(&x.Q, &x.K, &x.V, &x.Allow)
+		read(&x.Q, &x.K, &x.V, &x.Allow, &x.ByQuery, &x.ByKey)
 		f(&x.Out, true)
 	case *Put:
 		read(&x.K, &x.V)
@@ -34,7 +34,7 @@ func (s *Step) Visit(f func(b *Buf, write bool)) {
 		f(&x.Out, true)
 	case *Heads:
 		for i := range x.Parts {
-			read(&x.Parts[i].In)
+			read(&x.Parts[i].In, &x.Parts[i].M)
 		}
 		f(&x.Out, true)
 	case *Rows:

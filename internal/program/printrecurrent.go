@@ -14,6 +14,9 @@ func (q *printer) view(v View) string {
 func (q *printer) conv(x *Conv1D) string {
 	if x.Attr.W == nil {
 		s := fmt.Sprintf("%s of %d tokens before", q.view(x.In), x.Attr.Shift)
+		if x.Attr.Shift < 0 {
+			s = fmt.Sprintf("%s of %d tokens ahead", q.view(x.In), -x.Attr.Shift)
+		}
 		if x.Act != nil {
 			s = function(x.Act) + "(" + s + ")"
 		}

@@ -235,6 +235,12 @@ func (q *printer) attention(x *Attention) string {
 	if x.Allow != None {
 		s += " at " + q.buf(x.Allow)
 	}
+	if x.ByQuery != None {
+		s += ", by distance of the query " + q.buf(x.ByQuery)
+	}
+	if x.ByKey != None {
+		s += ", by distance of the key " + q.buf(x.ByKey)
+	}
 	return s + q.attr(x.Attr)
 }
 
@@ -370,6 +376,8 @@ func (q *printer) attr(a any) string {
 		case float64:
 			fmt.Fprintf(&b, " %s=%s", name, number(x))
 		case []float64:
+			fmt.Fprintf(&b, " %s=%d numbers", name, len(x))
+		case []int32:
 			fmt.Fprintf(&b, " %s=%d numbers", name, len(x))
 		case bool:
 			b.WriteString(" " + name)

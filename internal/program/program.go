@@ -144,7 +144,9 @@ type Attention struct {
 	Q, Out Buf
 	K, V   Buf // None where the cache is already filled (by QKV or an earlier layer), and V where the values are a part of the keys
 	Allow  Buf // the positions seen, or None
-	Attr   *graph.AttentionAttr
+	// Numbers that the query's row and the key's add to scores by distance, or None.
+	ByQuery, ByKey Buf
+	Attr           *graph.AttentionAttr
 }
 
 // Put appends keys and values of the encoder's rows to the cache that cross
@@ -178,7 +180,8 @@ type Heads struct {
 type HeadPart struct {
 	In                  Buf
 	From, Stride, Width int
-	W                   *graph.Weight   // [Heads, Dim, Width]; nil: Dim is Width
+	W                   *graph.Weight   // [Heads, Dim, Width]; nil: Dim is Width, unless there is an
+	M                   Buf             // M: the same as a constant value, or [Dim, Width] for all heads; None
 	Norm                *graph.NormAttr // over the values of a head; nil: none
 	Scale               float64         // 0 or 1: none
 	Rope                *graph.RopeAttr // nil: none

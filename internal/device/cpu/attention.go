@@ -28,7 +28,7 @@ func newAttention(s *Stage) *attention {
 			c := s.lay.cache[x.Attr.Cache]
 			rows = max(rows, itemRows, x.Attr.Heads/x.Attr.KVHeads)
 			dk, dv = max(dk, c.KeyDim), max(dv, c.ValueDim)
-			relative = relative || x.Attr.Relative != nil
+			relative = relative || x.Attr.Relative != nil || x.Attr.Buckets != nil
 			alone = alone || x.Allow != program.None
 		}
 	}
@@ -169,8 +169,11 @@ func (e *attend) item(s *Stage, a *attention, worker int, it *item) {
 	} else {
 		e.tiles(s, call, c, worker, it, lo, hi)
 	}
-	if e.bias != nil {
+	if e.bias != nil || e.step.Attr.Buckets != nil {
 		e.biases(a, int(q.Start+it.token), it)
+	}
+	if e.step.Attr.Buckets != nil {
+		e.near(s, a, it, lo, hi)
 	}
 	if e.step.Allow != program.None {
 		e.allow(s, a, int(q.Row+it.token), int(hi))
@@ -259,9 +262,51 @@ func (e *attend) biases(a *attention, pos int, it *item) {
 	for t := range int(it.n) {
 		for j := range int(it.nHeads) {
 			h, r := headOf(e.step.Attr, int(it.group), int(it.head)+j), t*int(it.nHeads)+j
-			e.bias.Fill(a.bias[r*call.BiasStride:][:call.BiasStride], h, pos+t, call.FirstTile*batch.BlockTokens)
+			dst := a.bias[r*call.BiasStride:][:call.BiasStride]
+			if e.bias == nil {
+				clear(dst)
+				continue
+			}
+			e.bias.Fill(dst, h, pos+t, call.FirstTile*batch.BlockTokens)
 		}
 	}
+}
+
+// near adds to the biases of an item's rows, for the positions [lo, hi), what
+// the query's row and the key's have at the bucket of their distance.
+func (e *attend) near(s *Stage, a *attention, it *item, lo, hi int32) {
+	call, attr, q := &a.call, e.step.Attr, &s.b.Seqs[it.seq]
+	first, half := call.FirstTile*batch.BlockTokens, len(attr.Buckets)/2
+	for t := range int(it.n) {
+		row, pos := int(q.Row+it.token)+t, int(q.Start+it.token)+t
+		for j := range int(it.nHeads) {
+			h, r := headOf(attr, int(it.group), int(it.head)+j), t*int(it.nHeads)+j
+			dst := a.bias[r*call.BiasStride:][:call.BiasStride]
+			if e.step.ByQuery != program.None {
+				of := headPartOf(s, e.step.ByQuery, attr.Heads, row, h)
+				for p := int(lo); p < int(hi); p++ {
+					dst[p-first] += of[attr.Buckets[min(max(p-pos, -half), half)+half]]
+				}
+			}
+			if e.step.ByKey == program.None {
+				continue
+			}
+			for p := int(lo); p < int(hi); p++ {
+				of := headPartOf(s, e.step.ByKey, attr.Heads, int(q.Row)+p, h)
+				dst[p-first] += of[attr.Buckets[min(max(p-pos, -half), half)+half]]
+			}
+		}
+	}
+}
+
+// headPartOf is what a buffer has for head h in a row.
+func headPartOf(s *Stage, b program.Buf, heads, row, h int) []float32 {
+	x, width := s.buf(b)
+	n := width / heads
+	if s.p.Buffers[b].Const {
+		row = 0
+	}
+	return x[row*width+h*n:][:n]
 }
 
 // put runs a program.Put.

@@ -23,6 +23,13 @@ func (s *Stage) constants() error {
 		fixed[e.step.Out] = true
 	}
 	s.b = nil
+	for i := range s.exec {
+		if e, ok := s.exec[i].(*heads); ok {
+			if err := e.packConstants(s); err != nil {
+				return err
+			}
+		}
+	}
 	return nil
 }
 

@@ -73,6 +73,11 @@ func (e *conv) tile(s *Stage, w *worker, r, at, n int) {
 	q := &s.b.Seqs[s.states.seq[r]]
 	y, t := w.regs[:n], w.regs[tileFloats:tileFloats+n]
 	switch {
+	case len(e.taps) == 0 && e.step.Attr.Shift < 0:
+		clear(y)
+		if ahead := r - int(q.Row) - e.step.Attr.Shift; ahead < int(q.N) {
+			copy(y, e.input(s, q, ahead)[at:at+n])
+		}
 	case len(e.taps) == 0:
 		copy(y, e.input(s, q, r-int(q.Row)-(e.k-1))[at:at+n])
 	case e.bias != nil:

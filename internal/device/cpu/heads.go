@@ -1,9 +1,12 @@
 package cpu
 
 import (
+	"unsafe"
+
 	"github.com/inferflow/inferflow/internal/kernel/gemm"
 	"github.com/inferflow/inferflow/internal/kernel/vec"
 	"github.com/inferflow/inferflow/internal/program"
+	"github.com/inferflow/inferflow/quant"
 )
 
 // headRows is the number of rows of one unit of a product a head.
@@ -35,6 +38,10 @@ func (l *loader) heads(x *program.Heads) (executor, error) {
 		if p.norm, err = l.makeNorm(p.Norm); err != nil {
 			return nil, err
 		}
+		if p.M != program.None {
+			p.m, l.headK = make([]*gemm.Matrix, x.Heads), max(l.headK, p.Width)
+			continue
+		}
 		if p.W == nil {
 			continue
 		}
@@ -51,6 +58,45 @@ func (l *loader) heads(x *program.Heads) (executor, error) {
 	}
 	l.counters++
 	return e, nil
+}
+
+// packConstants makes the matrices of parts that read constant values, once
+// these are computed.
+func (e *heads) packConstants(s *Stage) error {
+	for i := range e.parts {
+		p := &e.parts[i]
+		if p.M == program.None {
+			continue
+		}
+		data, width := s.buf(p.M)
+		for h := range p.m {
+			if h > 0 && width == p.Dim*p.Width { // one for all heads
+				p.m[h] = p.m[0]
+				continue
+			}
+			n, err := gemm.PackedBytes(quant.F32, p.Dim, p.Width)
+			if err != nil {
+				return err
+			}
+			part := data[h*p.Dim*p.Width:]
+			row := func(i int) []byte {
+				v := part[i*p.Width : (i+1)*p.Width]
+				return unsafe.Slice((*byte)(unsafe.Pointer(&v[0])), 4*len(v))
+			}
+			if p.m[h], err = gemm.Pack(lineAligned(n), quant.F32, p.Dim, p.Width, row); err != nil {
+				return err
+			}
+		}
+		p.kind = gemm.KindOf(quant.F32)
+	}
+	return nil
+}
+
+// lineAligned is n bytes at the beginning of a line of the processor's cache.
+func lineAligned(n int) []byte {
+	b := make([]byte, n+63)
+	skip := -int(uintptr(unsafe.Pointer(&b[0]))) & 63
+	return b[skip : skip+n : skip+n]
 }
 
 // run claims units: of a part with matrices a head for some rows, of the

@@ -67,6 +67,7 @@ func (m *Machine) attention(n *graph.Node, in []*Value, b *batch.Batch, out *Val
 			for i := from; i < to; i++ {
 				r := int(q.Row) + i
 				row := seenRow{a: a, c: c, pos: int(q.Start) + i, sinks: sinks, bias: bias, k: s.k[a.Cache], v: s.v[a.Cache]}
+				row.table(in, r, int(q.Row))
 				var allowed []float32
 				if a.Allowed {
 					allowed = in[len(in)-1].Row(r)
@@ -112,6 +113,43 @@ type seenRow struct {
 	k, v  []float32
 	sinks []float32
 	bias  *Distances
+
+	ofQuery []float32             // [H·B], nil: none
+	ofKey   func(j int) []float32 // by position
+}
+
+// table finds the numbers by distance of row r, whose sequence begins at row first.
+func (s *seenRow) table(in []*Value, r, first int) {
+	i := 3
+	if s.a.Shared {
+		i = 1
+	}
+	if s.a.ByQuery {
+		s.ofQuery = in[i].Row(r)
+		i++
+	}
+	if s.a.ByKey {
+		s.ofKey = func(j int) []float32 { return in[i].Row(first + j) }
+	}
+}
+
+// near is what the distance of key j adds to its score for head h.
+func (s *seenRow) near(h, j int) (x float64) {
+	b := Bucket(s.a.Buckets, j-s.pos)
+	if s.ofQuery != nil {
+		x += float64(s.ofQuery[h*(len(s.ofQuery)/s.a.Heads)+b])
+	}
+	if s.ofKey != nil {
+		row := s.ofKey(j)
+		x += float64(row[h*(len(row)/s.a.Heads)+b])
+	}
+	return x
+}
+
+// Bucket is the bucket of a key's offset from its query.
+func Bucket(buckets []int32, offset int) int {
+	half := len(buckets) / 2
+	return int(buckets[min(max(offset, -half), half)+half])
 }
 
 // see lists the positions that the row sees of a sequence of total.
@@ -155,6 +193,9 @@ func (s *seenRow) attend(q, out []float32) {
 			}
 			if s.bias != nil {
 				x += float64(s.bias.At(h, j-s.pos))
+			}
+			if a.Buckets != nil {
+				x += s.near(h, j)
 			}
 			p[i] = x
 			top = math.Max(top, x)

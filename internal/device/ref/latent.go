@@ -126,3 +126,22 @@ func Choose(keys [][]float32, q, w []float32, d int, out []float32) {
 		out[i] = float32(p)
 	}
 }
+
+// dots multiplies each vector of d values of x with the vectors of y that
+// belong to it: those of its part, or all where y has them once.
+func dots(d int, x, y, out *Value) {
+	parts := x.Width / d
+	n := out.Width / parts
+	for r := range out.Rows {
+		xr, yr, o := x.Row(r), y.Row(r), out.Row(r)
+		for p := range parts {
+			from := yr
+			if len(yr) > n*d {
+				from = yr[p*n*d:]
+			}
+			for i := range n {
+				o[p*n+i] = float32(dot(xr[p*d:(p+1)*d], from[i*d:(i+1)*d]))
+			}
+		}
+	}
+}

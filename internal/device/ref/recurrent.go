@@ -32,7 +32,9 @@ func (m *Machine) conv(a *graph.ConvAttr, x *Value, b *batch.Batch, out *Value) 
 		for t := range int(q.N) {
 			y := out.Row(int(q.Row) + t)
 			if w == nil {
-				copy(y, line[t*d:(t+1)*d])
+				if at := t + max(0, -a.Shift); at < len(line)/d {
+					copy(y, line[at*d:(at+1)*d])
+				}
 				continue
 			}
 			for c := range d {

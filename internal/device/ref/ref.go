@@ -204,6 +204,11 @@ func (m *Machine) compute(n *graph.Node, in []*Value, b *batch.Batch, out *Value
 		return m.expertLinear(n.Attr.(*graph.ExpertLinearAttr), in, out)
 	case graph.OpHeadLinear:
 		return m.headLinear(n.Attr.(*graph.HeadLinearAttr), in[0], out)
+	case graph.OpDot:
+		if d := m.Graph.Nodes[n.In[0]].Shape; out.Width > 0 && d[len(d)-1] > 0 {
+			dots(d[len(d)-1], in[0], in[1], out)
+		}
+		return nil
 	case graph.OpIndex:
 		return m.index(n.Attr.(*graph.IndexAttr), in, b, out)
 	case graph.OpConv1D:
