@@ -36,7 +36,7 @@ func benchEncode(b *testing.B, tok *Tokenizer) {
 
 func BenchmarkEncode(b *testing.B) {
 	b.Run("smollm2", func(b *testing.B) { benchEncode(b, smol(b)) })
-	for _, name := range []string{"llama2", "llama3", "qwen3", "gpt4o", "gemma3", "deepseek_v3"} {
+	for _, name := range []string{"llama2", "llama3", "qwen3", "gpt4o", "gemma3", "deepseek_v3", "claude", "gpt35turbo", "gptoss", "gemini"} {
 		b.Run(name, func(b *testing.B) {
 			data, err := os.ReadFile(testdata(b, "tok", name, "package", "models", "tokenizer.json"))
 			if err != nil {

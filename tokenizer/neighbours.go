@@ -50,9 +50,13 @@ func (m *bpe) cutFurther() {
 	m.inside = newNeighbours(m.lookup)
 }
 
+// allBytes says that every character is spelled by the vocabulary: by itself, or in bytes. A byte that is a character of the vocabulary is never asked for.
 func (m *bpe) allBytes() bool {
-	for _, id := range m.bytes {
-		if id < 0 {
+	for b, id := range m.bytes {
+		if id >= 0 {
+			continue
+		}
+		if _, own := m.lookup[string(rune(b))]; b >= utf8.RuneSelf || !own {
 			return false
 		}
 	}

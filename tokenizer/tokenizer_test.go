@@ -293,3 +293,41 @@ func TestCutsChangeNothing(t *testing.T) {
 		t.Errorf("%d vocabularies are cut", tried)
 	}
 }
+
+// TestAllBytes: a byte that is a character of the vocabulary needs no token of its own.
+func TestAllBytes(t *testing.T) {
+	m := &bpe{lookup: map[string]int32{"\t": 7}}
+	if !m.allBytes() {
+		t.Error("every byte has a token")
+	}
+	m.bytes['\t'] = -1
+	if !m.allBytes() {
+		t.Error("a tab is a character of the vocabulary")
+	}
+	m.bytes['\n'] = -1
+	if m.allBytes() {
+		t.Error("nothing spells a line end")
+	}
+	m.bytes['\n'], m.bytes[0xc3] = 0, -1
+	m.lookup["Ã"] = 8
+	if m.allBytes() {
+		t.Error("nothing spells the byte c3, whatever the character of that number is")
+	}
+}
+
+// TestLongRuns encodes long texts without a place to cut them: what grew with the square of the length would not end.
+func TestLongRuns(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long texts")
+	}
+	const size = 1 << 17
+	for _, name := range []string{"bpe-gpt2", "bpe-llama3", "bpe-nfc-gpt4o", "bpe-sentencepiece", "bpe-metaspace", "unigram-charsmap", "unigram-metaspace", "wordpiece-bert", "spm-unigram", "spm-bpe"} {
+		tok := small(t, name)
+		for _, unit := range []string{"a", "abcdefghijklmnopqrstuvwxyzetaoin", "😀", "👩\u200d👧", "\u0301", "e\u0301\u0323", "中", "中文字符的长文本没有空格", " ", "\n", " \n", "7", "!", "'", "aB", "<|", "▁", "\x00", "ᄀ", "\xff", "กำ"} {
+			text := strings.Repeat(unit, size/len(unit))
+			if _, err := tok.TryEncode(text, Options{}); err != nil {
+				t.Errorf("%s: %q %d times: %v", name, unit, size/len(unit), err)
+			}
+		}
+	}
+}
