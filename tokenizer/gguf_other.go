@@ -16,7 +16,7 @@ func (r *ggufReader) unigram(t *Tokenizer, v *vocabulary) error {
 	plain := v.spoken
 	t.lookup, t.others = v.byText(asWritten, plain)
 	spDefaults(t, map[string]int32{"eos": 1, "unk": 2, "pad": 0})
-	m := &unigram{pieces: newTrie(len(v.texts)), lookup: t.lookup, scores: make([]float64, len(v.texts)), unk: -1}
+	m := &unigram{pieces: newTrie(len(v.texts)), lookup: t.lookup, scores: make([]float64, len(v.texts)), unk: -1, single: true}
 	if id, ok := t.named["unk"]; ok {
 		m.unk = id
 	}

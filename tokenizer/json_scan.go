@@ -189,7 +189,9 @@ func scanVocab(raw string) ([]pieceJSON, error) {
 		p := pieceJSON{text: text, id: int32(len(pieces))}
 		var err error
 		if array {
-			p.score, err = strconv.ParseFloat(number, 64)
+			if p.score, ok = decimal(number); !ok {
+				return nil, fmt.Errorf("%w: vocab: %.40q has the score %.20q, want a finite number", ErrInvalid, text, number)
+			}
 			if !s.eat(']') {
 				return nil, fmt.Errorf("%w: vocab: entry %d (%.40q) is not [piece, score]", ErrInvalid, len(pieces), text)
 			}
