@@ -147,9 +147,7 @@ func (s *ModelSpec) check(top map[string]any) error {
 			s.Notes = append(s.Notes, fmt.Sprintf("model_spec.json: network_structure.%s is no key that is known; it is not used", shown(k)))
 		}
 	}
-	if text(top, "token_remap_file") != "" {
-		s.Notes = append(s.Notes, "model_spec.json: token_remap_file is not used")
-	}
+	s.idle(top)
 	return nil
 }
 
@@ -177,6 +175,24 @@ func (s *ModelSpec) checkNames() error {
 		}
 	}
 	return nil
+}
+
+// idle notes keys that are understood and change nothing here.
+func (s *ModelSpec) idle(top map[string]any) {
+	note := func(key, why string) {
+		s.Notes = append(s.Notes, fmt.Sprintf("model_spec.json: %s has no effect: %s", key, why))
+	}
+	for _, k := range []string{"vocab_size", "input_vocab_size", "padded_vocab_size", "output_vocab_size"} {
+		if n, ok := top[k].(json.Number); ok && n.String() != "0" {
+			note(k, "the stored tensors say how many tokens there are")
+		}
+	}
+	if text(top, "token_remap_file") != "" {
+		note("token_remap_file", "ids are those of the tokenizer")
+	}
+	if n, ok := s.Structure["kq_scale"].(json.Number); ok && n.String() != "1" {
+		note("network_structure.kq_scale", "it keeps sums of 16 bits from overflowing, and sums have 32 bits")
+	}
 }
 
 // Starlark writes the specification that the file stands for. name is shown in

@@ -31,6 +31,9 @@ func TestParseModelSpec(t *testing.T) {
 	if !strings.Contains(notes, `"qkv_format" is no key`) || !strings.Contains(notes, `"colour"`) || strings.Contains(notes, "COMMENTS") {
 		t.Errorf("notes: %s", notes)
 	}
+	if !strings.Contains(notes, "padded_vocab_size has no effect") {
+		t.Errorf("notes: %s", notes)
+	}
 	star := s.Starlark("a\nprint(1)\n.json")
 	if !strings.Contains(star, "out_scale\": 0.111111") || strings.Contains(star, "\nprint(1)") {
 		t.Error(star)

@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"slices"
@@ -16,6 +19,7 @@ import (
 	"github.com/inferflow/inferflow/internal/complete"
 	"github.com/inferflow/inferflow/internal/embed"
 	"github.com/inferflow/inferflow/internal/model"
+	"github.com/inferflow/inferflow/internal/server"
 	"github.com/inferflow/inferflow/spec"
 )
 
@@ -122,6 +126,25 @@ func TestMaskQueries(t *testing.T) {
 	}, "[MASK] the")
 	if want := []int32{5, 6, 13}; err != nil || !slices.Equal(enc.IDs, want) {
 		t.Errorf("%v, want %v, %v", enc.IDs, want, err)
+	}
+	h := httptest.NewServer(server.NewTexts(e, server.Options{Name: "m"}))
+	defer h.Close()
+	for body, want := range map[string]string{
+		`{"model": "m", "input": ["the [MASK]", "[MASK] <mask>"], "top_n": 2}`: `"object":"fill_mask","index":1,"masks":[[{"token":`,
+		`{"model": "m", "input": "the house"}`:                                 "the text has no mask",
+		`{"model": "m", "input": "[MASK]", "top_n": 0}`:                        "top_n: 0 is outside",
+		`{"model": "m", "input": [null]}`:                                      "input: a string or a list",
+		`{"model": "x", "input": "[MASK]"}`:                                    "is not served here",
+	} {
+		r, err := http.Post(h.URL+"/v1/fill-mask", "application/json", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw, err := io.ReadAll(r.Body)
+		r.Body.Close()
+		if err != nil || !strings.Contains(string(raw), want) {
+			t.Errorf("%s: %s, %v", body, raw, err)
+		}
 	}
 	v, err := x.openTexts(context.Background(), o, spec.OutputEmbedding)
 	if err != nil {
