@@ -102,7 +102,7 @@ func TestStateOperands(t *testing.T) {
 		"return gated_delta(grid, grid, grid, g = -0.1, beta = slice(e, 0, 2))":                                "",
 		"return general_delta(grid, grid, grid, -0.1, grid, row)":                                              "a and b are [2 4] as k, got [2 4] and [8]",
 		"return shift(row, 0)":                                                                                 "",
-		"return shift(row, 99999)":                                                                                "by 99999 tokens",
+		"return shift(row, 99999)":                                                                             "by 99999 tokens",
 		"return grouped_conv(shift(row), \"conv\", 2, add = param(\"before.bias\"))":                           "",
 		"return linear_attention(grid, grid, grid, -0.1, i = 0, u = tensor(\"A.time_first\"), norm = \"sum\")": "the bonus u is [2], got [8]",
 	} {
