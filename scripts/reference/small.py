@@ -5,7 +5,7 @@
 
 internal/model/testdata/recurrent is made by
 
-    variants.py /tmp/v mamba~t recurrent_gemma~t rwkv~t minimax~t zaya~t, each with vocab_size=61 num_hidden_layers=3, jamba~t with 4 layers,
+    variants.py /tmp/v mamba~t falcon_mamba~t recurrent_gemma~t rwkv~t minimax~t zaya~t, each with vocab_size=61 num_hidden_layers=3, jamba~t with 4 layers,
         xlstm~t vocab_size=61 num_hidden_layers=2 hidden_size=64 num_heads=2 qk_dim_factor=1.0
     small.py /tmp/v internal/model/testdata/recurrent mamba~t …
 

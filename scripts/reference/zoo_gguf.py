@@ -22,6 +22,13 @@ import gguf  # noqa: E402
 from conversion import ModelBase, ModelType, get_model_architecture, get_model_class  # noqa: E402
 
 DELETE = object()
+RECURRENT = pathlib.Path(__file__).resolve().parents[2] / "internal/model/testdata/recurrent"  # families that the zoo has not
+
+
+def at(family):
+    return zoo / family if (zoo / family).exists() else RECURRENT / family
+
+
 # name: (family, changes of config.json, tensors left out, lengths of the prompts)
 MODELS = {
     # The window is not stored, and released models after v0.1 have none.
@@ -60,6 +67,9 @@ MODELS |= {
     "kimi_linear": ("kimi_linear", {"linear_attn_config": {
         "full_attn_layers": [2, 4], "kda_layers": [1, 3], "head_dim": 8, "num_heads": 6, "short_conv_kernel_size": 4},
         "first_k_dense_replace": 1}, (), (24,)),
+    "mamba": ("mamba", {}, (), (24,)),
+    "falcon_mamba": ("falcon_mamba", {}, (), (24,)),
+    "jamba": ("jamba", {"mamba_expand": 2, "max_position_embeddings": 128}, (), (24,)),
 }
 
 
@@ -86,7 +96,7 @@ def folder(name, root):
     family, changes, left_out, _ = MODELS[name]
     d = root / name
     d.mkdir()
-    c = json.loads((zoo / family / "config.json").read_text())
+    c = json.loads((at(family) / "config.json").read_text())
     for k, v in changes.items():
         if v is DELETE:
             c.pop(k, None)
@@ -95,7 +105,7 @@ def folder(name, root):
     (d / "config.json").write_text(json.dumps(c))
     words = {"t%d" % i: i for i in range(c["vocab_size"])}
     (d / "tokenizer.json").write_text(json.dumps({"model": {"vocab": words}, "added_tokens": []}))  # one converter counts them
-    t = {k: v for k, v in load_file(zoo / family / "model.safetensors").items() if k not in left_out}
+    t = {k: v for k, v in load_file(at(family) / "model.safetensors").items() if k not in left_out}
     if family == "kimi_linear":  # the zoo has the dense layer under a name of its own
         t = {re.sub(r"block_sparse_moe\.(gate|up|down)_proj", r"mlp.\1_proj", k): v for k, v in t.items()}
     save_file(t, d / "model.safetensors", metadata={"format": "pt"})
@@ -125,7 +135,7 @@ def sources(root):
         convert(d, to / (name + ".gguf"))
         (d / "tokenizer.json").unlink()
         model = AutoModelForSeq2SeqLM.from_pretrained(d, dtype=torch.float32, attn_implementation="eager").eval()
-        g = json.loads((zoo / family / "golden.json").read_text())
+        g = json.loads((at(family) / "golden.json").read_text())
         ask = {k: g[k] for k in ("input_ids", "decoder_input_ids")}
         with torch.inference_mode():
             logits = model(**{k: torch.tensor([v]) for k, v in ask.items()}).logits[0]
@@ -141,7 +151,7 @@ def main():
         convert(d, out / (name + ".gguf"))
         (d / "tokenizer.json").unlink()
         model = AutoModelForCausalLM.from_pretrained(d, dtype=torch.float32, attn_implementation="eager").eval()
-        ids = json.loads((zoo / MODELS[name][0] / "golden.json").read_text())["input_ids"]
+        ids = json.loads((at(MODELS[name][0]) / "golden.json").read_text())["input_ids"]
         cases = []
         for n in MODELS[name][3]:
             with torch.inference_mode():
