@@ -188,9 +188,14 @@ func (f *textFlags) vectors(ctx context.Context, s *embed.Service, texts []strin
 		if err != nil {
 			return err
 		}
-		for i, v := range vectors {
+		lines := make([][]byte, len(vectors))
+		embed.Each(len(vectors), printAtOnce, func(i int) error {
+			lines[i] = formatVector(vectors[i], f.json, at+i == 0)
+			return nil
+		})
+		for i, l := range lines {
 			tokens += len(enc[i].IDs)
-			printVector(w, v, f.json, at+i == 0)
+			w.Write(l)
 		}
 	}
 	if f.json {
@@ -202,24 +207,25 @@ func (f *textFlags) vectors(ctx context.Context, s *embed.Service, texts []strin
 	return nil
 }
 
-func printVector(w *bufio.Writer, v []float32, asJSON, first bool) {
-	sep, end := " ", "\n"
+// printAtOnce is the number of vectors that a thread formats at a time.
+const printAtOnce = 16
+
+func formatVector(v []float32, asJSON, first bool) []byte {
+	begin, sep, end := "", " ", "\n"
 	if asJSON {
-		sep, end = ", ", "]"
+		begin, sep, end = ", [", ", ", "]"
 		if first {
-			w.WriteString(`{"embeddings": [[`)
-		} else {
-			w.WriteString(", [")
+			begin = `{"embeddings": [[`
 		}
 	}
-	var buf [32]byte
+	out := append(make([]byte, 0, 16*len(v)), begin...)
 	for i, x := range v {
 		if i > 0 {
-			w.WriteString(sep)
+			out = append(out, sep...)
 		}
-		w.Write(strconv.AppendFloat(buf[:0], float64(x), 'g', -1, 32))
+		out = strconv.AppendFloat(out, float64(x), 'g', -1, 32)
 	}
-	w.WriteString(end)
+	return append(out, end...)
 }
 
 // hintTruncate says how a long text can be served.

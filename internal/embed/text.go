@@ -70,35 +70,18 @@ func (s *Service) Encode(texts []string, o Options) ([]Text, error) {
 		skip = len(ids) - len(s.suffix(ids))
 	}
 	out := make([]Text, len(texts))
-	for i, text := range texts {
-		text, short, err := s.bound(i, text, len(prompt)+len(text), o)
-		if err != nil {
-			return nil, err
-		}
-		ids, err := s.ids(prompt + text)
-		if err != nil {
-			return nil, fmt.Errorf("embed: %w: text %d: %w", ErrRequest, i, err)
-		}
-		if short && len(ids) <= s.most {
-			return nil, s.sparse(i)
-		}
-		t := Text{IDs: ids, Skip: skip}
-		if n := len(ids); n > s.most && o.Truncate {
-			tail := slices.Clone(s.suffix(ids))
-			if len(tail) >= s.most {
-				tail = nil
-			}
-			t.IDs, t.Cut = append(ids[:s.most-len(tail):s.most-len(tail)], tail...), n-s.most
-		}
-		if err := s.check(i, &t); err != nil {
-			return nil, err
-		}
-		out[i] = t
+	err = Each(len(texts), encodeAtOnce, func(i int) (err error) {
+		out[i], err = s.encode(i, prompt, texts[i], skip, o)
+		return err
+	})
+	if err != nil {
+		return nil, err
 	}
 	return out, nil
 }
 
-// Frame makes the tokens of a text in place of the tokenizer's own way.
+// Frame makes the tokens of a text in place of the tokenizer's own way, on
+// several threads at once.
 type Frame struct {
 	IDs    func(text string) ([]int32, error)
 	Suffix int // how many of the last are no tokens of the text
@@ -114,6 +97,33 @@ func (s *Service) suffix(ids []int32) []int32 {
 		return ids[max(0, len(ids)-s.frame.Suffix):]
 	}
 	return s.Tok.Suffix()
+}
+
+// encodeAtOnce is the number of texts that a thread encodes at a time.
+const encodeAtOnce = 16
+
+// encode makes the tokens of text i.
+func (s *Service) encode(i int, prompt, text string, skip int, o Options) (Text, error) {
+	text, short, err := s.bound(i, text, len(prompt)+len(text), o)
+	if err != nil {
+		return Text{}, err
+	}
+	ids, err := s.ids(prompt + text)
+	if err != nil {
+		return Text{}, fmt.Errorf("embed: %w: text %d: %w", ErrRequest, i, err)
+	}
+	if short && len(ids) <= s.most {
+		return Text{}, s.sparse(i)
+	}
+	t := Text{IDs: ids, Skip: skip}
+	if n := len(ids); n > s.most && o.Truncate {
+		tail := slices.Clone(s.suffix(ids))
+		if len(tail) >= s.most {
+			tail = nil
+		}
+		t.IDs, t.Cut = append(ids[:s.most-len(tail):s.most-len(tail)], tail...), n-s.most
+	}
+	return t, s.check(i, &t)
 }
 
 // ids encodes a text with the tokens around it.

@@ -4,6 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math"
+	"unsafe"
 
 	"github.com/inferflow/inferflow/internal/graph"
 	"github.com/inferflow/inferflow/quant"
@@ -34,9 +35,7 @@ var Maps = map[string]func(float32) float32{
 func twoBits(x float32, at int) float32 { return float32(uint8(x)>>at&3) - 1 }
 
 func decodeF32(dst []float32, src []byte) {
-	for i := range dst {
-		dst[i] = math.Float32frombits(binary.LittleEndian.Uint32(src[4*i:]))
-	}
+	copy(unsafe.Slice((*byte)(unsafe.Pointer(unsafe.SliceData(dst))), 4*len(dst)), src) // little-endian, as all hosts are
 }
 
 func fromFloats(shape []int, v []float32) *Rows {

@@ -117,7 +117,7 @@ func (e *attend) row(s *Stage, w *worker, t int) {
 		v, vw := s.buf(e.step.V)
 		values = v[t*vw : (t+1)*vw]
 	}
-	s.put(e.step.Attr.Cache, t, k[t*kw:(t+1)*kw], values)
+	s.put(e.step.Attr.Cache, t, 1, k[t*kw:(t+1)*kw], values, kw, len(values))
 }
 
 // headOf is query head j of key head g.
@@ -132,8 +132,6 @@ func headOf(a *graph.AttentionAttr, g, j int) int {
 func (e *attend) item(s *Stage, a *attention, worker int, it *item) {
 	attr, q := e.step.Attr, &s.b.Seqs[it.seq]
 	c := &s.lay.cache[attr.Cache]
-	qb, qw := s.buf(e.step.Q)
-	out, ow := s.buf(e.step.Out)
 	call := &a.call
 	n, heads, total := int(it.n), int(it.nHeads), int(q.Start+q.N)
 	if attr.Cross {
@@ -141,12 +139,11 @@ func (e *attend) item(s *Stage, a *attention, worker int, it *item) {
 	}
 	lo, hi := int32(1<<30), int32(0)
 	for t := 0; t < n; t++ {
-		row, pos := int(q.Row+it.token)+t, int(q.Start+it.token)+t
+		pos := int(q.Start+it.token) + t
 		from, to := ref.Visible(attr, pos, total)
 		lo, hi = min(lo, int32(from)), max(hi, int32(to))
 		for j := 0; j < heads; j++ {
 			h, r := headOf(attr, int(it.group), int(it.head)+j), t*heads+j
-			copy(a.q[r*c.KeyDim:(r+1)*c.KeyDim], qb[row*qw+h*c.KeyDim:])
 			call.Lo[r], call.Hi[r] = int32(from), int32(to)
 			if e.sinks != nil {
 				a.sinks[r] = e.sinks[h]
@@ -157,7 +154,6 @@ func (e *attend) item(s *Stage, a *attention, worker int, it *item) {
 		}
 	}
 	e.fill(call, c, s, n*heads)
-	call.Q, call.Out = a.q, a.out
 	if e.sinks != nil {
 		call.Sinks = a.sinks
 	}
@@ -178,18 +174,36 @@ func (e *attend) item(s *Stage, a *attention, worker int, it *item) {
 	if e.step.Allow != program.None {
 		e.allow(s, a, int(q.Row+it.token), int(hi))
 	}
-	call.Run(a.scratch)
-	for t := 0; t < n; t++ {
-		row := int(q.Row+it.token) + t
-		for j := 0; j < heads; j++ {
-			h, r := headOf(attr, int(it.group), int(it.head)+j), t*heads+j
-			copy(out[row*ow+h*c.ValueDim:][:c.ValueDim], a.out[r*c.ValueDim:])
+	e.compute(s, a, c, it, int(q.Row+it.token))
+}
+
+// compute runs the call that is filled in. Rows of one head are read and
+// written where they lie, from the given row on; those of more are brought together.
+func (e *attend) compute(s *Stage, a *attention, c *cacheLayout, it *item, first int) {
+	call, n, heads := &a.call, int(it.n), int(it.nHeads)
+	qb, qw := s.buf(e.step.Q)
+	out, ow := s.buf(e.step.Out)
+	if heads == 1 {
+		h := headOf(e.step.Attr, int(it.group), int(it.head))
+		call.Q, call.QStride = qb[first*qw+h*c.KeyDim:], qw
+		call.Out, call.OutStride = out[first*ow+h*c.ValueDim:], ow
+		call.Run(a.scratch)
+		return
+	}
+	each := func(f func(q, o []float32, r int)) {
+		for r := range n * heads {
+			t, h := first+r/heads, headOf(e.step.Attr, int(it.group), int(it.head)+r%heads)
+			f(qb[t*qw+h*c.KeyDim:][:c.KeyDim], out[t*ow+h*c.ValueDim:][:c.ValueDim], r)
 		}
 	}
+	call.Q, call.Out, call.QStride, call.OutStride = a.q, a.out, c.KeyDim, c.ValueDim
+	each(func(q, _ []float32, r int) { copy(a.q[r*c.KeyDim:], q) })
+	call.Run(a.scratch)
+	each(func(_, o []float32, r int) { copy(o, a.out[r*c.ValueDim:]) })
 }
 
 func (e *attend) fill(call *attn.Call, c *cacheLayout, s *Stage, rows int) {
-	call.DK, call.DV, call.QStride, call.OutStride = c.KeyDim, c.ValueDim, c.KeyDim, c.ValueDim
+	call.DK, call.DV = c.KeyDim, c.ValueDim
 	call.KeyType, call.ValueType = s.o.Keys, s.o.Values
 	call.Keys, call.Values = s.place.mem, s.place.mem
 	call.Rows, call.Scale, call.Softcap = rows, float32(e.step.Attr.Scale), float32(e.step.Attr.Softcap)
@@ -317,7 +331,7 @@ func (e *put) run(s *Stage, w *worker) { s.byRows(w, s.rows, e) }
 func (e *put) row(s *Stage, w *worker, t int) {
 	k, kw := s.buf(e.step.K)
 	v, vw := s.buf(e.step.V)
-	s.put(e.step.Cache, t, k[t*kw:(t+1)*kw], v[t*vw:(t+1)*vw])
+	s.put(e.step.Cache, t, 1, k[t*kw:(t+1)*kw], v[t*vw:(t+1)*vw], kw, vw)
 }
 
 // join copies the slots of one head from the spans that supply a tile together

@@ -199,7 +199,7 @@ func gridOf(m *gemm.Matrix, rows, panels, chunk int) grid {
 const manyBands = 4
 
 // wideTile is the number of panels of a wide tile.
-const wideTile = 8
+const wideTile = 12
 
 func (g *grid) bands() int { return (g.rows + g.step - 1) / g.step }
 func (g *grid) size() int  { return g.bands() * ((g.panels + g.chunk - 1) / g.chunk) }
@@ -228,13 +228,18 @@ func rowsAtOnce(m *gemm.Matrix, rows int) int {
 func (e *linear) tile(s *Stage, w *worker, acts *[2]*gemm.Acts, out []float32, n, row, end, from, to int) {
 	col, cols, stride := from*16, min(to*16, n)-from*16, (to-from)*16
 	y := w.tile
-	product(e.w, acts, y, row, end, from, to, w)
+	done := 0
+	if e.inOnePass() {
+		done = e.finished(s, acts, y, out, n, row, end, from, to, w)
+	} else {
+		product(e.w, acts, y, row, end, from, to, w)
+	}
 	var up []float32
 	if e.up != nil {
 		up = w.tile[len(w.tile)/2:]
 		product(e.up, acts, up, row, end, from, to, w)
 	}
-	for r := range end - row {
+	for r := done; r < end-row; r++ {
 		yr := y[r*stride : r*stride+cols]
 		if up == nil && e.finishAtOnce(s, out[(row+r)*n+col:(row+r)*n+col+cols], yr, col, (row+r)*n+col) {
 			continue
@@ -253,6 +258,32 @@ func (e *linear) tile(s *Stage, w *worker, acts *[2]*gemm.Acts, out []float32, n
 		}
 		e.epi.finish(s, out, yr, (row+r)*n+col)
 	}
+}
+
+// inOnePass reports whether a bias, and then a residual or an activation, are all
+// that follows the product.
+func (e *linear) inOnePass() bool {
+	return e.up == nil && (e.epi.act == nil || e.epi.residual == program.None) && e.epi.scale == 1 && e.epi.softcap == 0
+}
+
+// finished computes a tile and finishes the first done rows of it in the same
+// pass; the others are bare in y.
+func (e *linear) finished(s *Stage, acts *[2]*gemm.Acts, y, out []float32, n, row, end, from, to int, w *worker) (done int) {
+	at := row*n + from*16
+	f := gemm.Finish{Out: out[at:], Stride: n}
+	if e.b != nil {
+		f.Bias = e.b[from*16:]
+	}
+	if e.epi.residual != program.None {
+		f.Residual = s.bufs[e.epi.residual][at:]
+	}
+	done = e.w.MulFinish(y, &f, acts[gemm.KindOf(e.w.Type())], row, end, from, to, w.mul)
+	if e.epi.act != nil {
+		for r := range done {
+			e.epi.act(f.Out[r*n:][:(to-from)*16])
+		}
+	}
+	return done
 }
 
 // finishAtOnce writes y with bias, activation and residual to out in one pass;

@@ -69,6 +69,15 @@ type head struct {
 	at   int // first value in a row of projections
 }
 
+// rows is where the head's projections are written, with its row width: those of
+// the query go to their buffer at once.
+func (e *qkv) rows(s *Stage, i int) (dst []float32, width int) {
+	if i == 0 {
+		return s.buf(e.step.OutQ)
+	}
+	return s.qkv[e.h[i].at:], e.width
+}
+
 func (h *head) width() int { return h.Heads * h.Dim }
 
 // qkv runs a program.QKV.
@@ -89,8 +98,10 @@ func (l *loader) lowerQKV(x *program.QKV) (executor, error) {
 	e.view = true
 	for i := range e.h {
 		h := &e.h[i]
-		h.at = e.width
-		e.width += h.width()
+		if i > 0 {
+			h.at = e.width
+			e.width += h.width()
+		}
 		if h.b, err = l.vector(h.B); err != nil {
 			return nil, err
 		}
@@ -117,7 +128,8 @@ func (e *qkv) run(s *Stage, w *worker) {
 		row, end, from, to := g.tile(t)
 		for i := range e.h {
 			if lo, hi := max(from, e.first[i]), min(to, e.first[i+1]); lo < hi {
-				e.h[i].product(s, w, acts, e.width, row, end, lo-e.first[i], hi-e.first[i])
+				dst, width := e.rows(s, i)
+				e.h[i].product(w, acts, dst, width, row, end, lo-e.first[i], hi-e.first[i])
 			}
 		}
 	}
@@ -125,36 +137,53 @@ func (e *qkv) run(s *Stage, w *worker) {
 	c = s.counter(w)
 	chunk = max(1, s.rows/(4*s.team.Size()))
 	for from, to, ok := claim(c, s.rows, chunk); ok; from, to, ok = claim(c, s.rows, chunk) {
-		for t := from; t < to; t++ {
-			e.row(s, t)
-		}
+		e.rest(s, from, to)
 	}
 }
 
-func (h *head) product(s *Stage, w *worker, acts *[2]*gemm.Acts, width, row, end, from, to int) {
+// product writes panels [from, to) of rows [row, end) to dst.
+func (h *head) product(w *worker, acts *[2]*gemm.Acts, dst []float32, width, row, end, from, to int) {
 	y := w.tile
 	col, cols, stride := from*16, min(to*16, h.m.N())-from*16, (to-from)*16
-	product(h.m, acts, y, row, end, from, to, w)
-	for r := range end - row {
-		at := (row+r)*width + h.at + col
-		dst := s.qkv[at : at+cols]
+	f := gemm.Finish{Out: dst[row*width+col:], Stride: width}
+	if h.b != nil {
+		f.Bias = h.b[col:]
+	}
+	done := h.m.MulFinish(y, &f, acts[gemm.KindOf(h.m.Type())], row, end, from, to, w.mul)
+	for r := done; r < end-row; r++ {
+		out := dst[(row+r)*width+col:][:cols]
 		if h.b != nil {
-			vec.Add(dst, y[r*stride:r*stride+cols], h.b[col:col+cols])
+			vec.Add(out, y[r*stride:r*stride+cols], h.b[col:col+cols])
 		} else {
-			copy(dst, y[r*stride:r*stride+cols])
+			copy(out, y[r*stride:r*stride+cols])
 		}
 	}
 }
 
-// row finishes the projections of row t: norms, rotation, the cache.
-func (e *qkv) row(s *Stage, t int) {
-	row := s.qkv[t*e.width : (t+1)*e.width]
-	for i := range e.h {
-		e.h[i].finish(s, row[e.h[i].at:e.h[i].at+e.h[i].width()], t)
+// rest finishes the projections of rows [from, to): norms, rotation, the cache.
+func (e *qkv) rest(s *Stage, from, to int) {
+	for t := from; t < to; t++ {
+		for i := range e.h {
+			dst, width := e.rows(s, i)
+			e.h[i].finish(s, dst[t*width:][:e.h[i].width()], t)
+		}
 	}
-	q := e.h[0]
-	copy(s.bufs[e.step.OutQ][t*q.width():(t+1)*q.width()], row[:q.width()])
-	s.put(e.step.Cache, t, row[e.h[1].at:e.h[2].at], row[e.h[2].at:])
+	for t := from; t < to; {
+		n := s.neighbours(t, to)
+		at := t * e.width
+		s.put(e.step.Cache, t, n, s.qkv[at:], s.qkv[at+e.h[2].at:], e.width, e.width)
+		t += n
+	}
+}
+
+// neighbours is the number of rows from t on, before the given one, that have
+// neighbouring slots of one block.
+func (s *Stage) neighbours(t, before int) int {
+	n := 1
+	for t+n < before && s.place.row[t+n] == s.place.row[t] && s.place.slot[t+n] == s.place.slot[t]+int32(n) {
+		n++
+	}
+	return n
 }
 
 func (h *head) finish(s *Stage, x []float32, t int) {
@@ -181,17 +210,20 @@ func (h *head) finish(s *Stage, x []float32, t int) {
 	}
 }
 
-// put appends the keys and values of row t to a cache.
-func (s *Stage) put(cache, t int, k, v []float32) {
+// put appends the keys and values of n rows from t on, neighbours in a block, to
+// a cache. Rows of k and v are kw and vw apart.
+func (s *Stage) put(cache, t, n int, k, v []float32, kw, vw int) {
 	c := &s.lay.cache[cache]
 	block := s.place.mem[int(s.place.row[t])*s.lay.block:][:s.lay.block]
 	slot := int(s.place.slot[t])
 	for h := 0; h < c.Heads; h++ {
 		kt, vt := block[c.k+h*c.kTile:][:c.kTile], block[c.v+h*c.vTile:][:c.vTile]
-		attn.PutKey(kt, s.o.Keys, c.KeyDim, slot, k[h*c.KeyDim:(h+1)*c.KeyDim])
+		attn.PutKeys(kt, s.o.Keys, c.KeyDim, slot, n, k[h*c.KeyDim:], kw)
 		if c.Kind == graph.CacheLatent {
 			continue
 		}
-		attn.PutValue(vt, s.o.Values, c.ValueDim, slot, v[h*c.ValueDim:(h+1)*c.ValueDim])
+		for i := range n {
+			attn.PutValue(vt, s.o.Values, c.ValueDim, slot+i, v[i*vw+h*c.ValueDim:][:c.ValueDim])
+		}
 	}
 }

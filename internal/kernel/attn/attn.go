@@ -109,8 +109,13 @@ func (c *Call) Run(s *Scratch) {
 	c.check(s)
 	for r := 0; r < c.Rows; r += rowBlock {
 		n := min(rowBlock, c.Rows-r)
-		s.total.clear(n)
 		lo, hi := c.chunks(r, n)
+		if lo+1 == hi { // a merge with nothing is a copy
+			c.runChunk(s, lo, r, n, &s.total, 0)
+			c.finish(&s.total, r, n, 0)
+			continue
+		}
+		s.total.clear(n)
 		for k := lo; k < hi; k++ {
 			c.runChunk(s, k, r, n, &s.part, 0)
 			s.total.merge(&s.part, n)

@@ -1,6 +1,7 @@
 package attn
 
 import (
+	"bytes"
 	"fmt"
 	"math"
 	"math/rand/v2"
@@ -462,5 +463,30 @@ func TestExpNeg(t *testing.T) {
 	}
 	if expNeg(0) != 1 || expNeg(negInf) != 0 || expNeg(-88) != 0 || expNeg(float32(math.NaN())) == 0 {
 		t.Error("special values")
+	}
+}
+
+// Keys stored together lie as keys stored one by one.
+func TestPutKeys(t *testing.T) {
+	rng := rand.New(rand.NewPCG(5, 5))
+	for _, e := range []Elem{F32, F16, BF16} {
+		for _, dk := range []int{1, 7, 32} {
+			for slot := range Tile {
+				n := 1 + rng.IntN(Tile-slot)
+				stride := dk + rng.IntN(9)
+				k := make([]float32, n*stride)
+				for i := range k {
+					k[i] = float32(rng.NormFloat64())
+				}
+				got, want := make([]byte, KeyTileBytes(e, dk)), make([]byte, KeyTileBytes(e, dk))
+				PutKeys(got, e, dk, slot, n, k, stride)
+				for i := range n {
+					PutKey(want, e, dk, slot+i, k[i*stride:])
+				}
+				if !bytes.Equal(got, want) {
+					t.Fatalf("%s keys of %d at slots %d to %d differ", e, dk, slot, slot+n-1)
+				}
+			}
+		}
 	}
 }

@@ -27,6 +27,29 @@ func PutKey(tile []byte, t Elem, dk, slot int, k []float32) {
 	}
 }
 
+// PutKeys stores n keys at the slots from the given one on, key i being
+// k[i·stride:][:dk], as PutKey one after the other.
+func PutKeys(tile []byte, t Elem, dk, slot, n int, k []float32, stride int) {
+	i := 0
+	if t == F32 {
+		for ; i+4 <= n; i += 4 {
+			putFour(floats(tile)[slot+i:], k[i*stride:], stride, dk)
+		}
+	}
+	for ; i < n; i++ {
+		PutKey(tile, t, dk, slot+i, k[i*stride:])
+	}
+}
+
+// putFour turns four neighbouring keys into columns.
+func putFour(out, k []float32, stride, dk int) {
+	k0, k1, k2, k3 := k[:dk], k[stride:][:dk], k[2*stride:][:dk], k[3*stride:][:dk]
+	for d, f := range k0 {
+		o := out[d*Tile:][:4]
+		o[0], o[1], o[2], o[3] = f, k1[d], k2[d], k3[d]
+	}
+}
+
 // GetKey reads slot of a key tile into k, of dk elements.
 func GetKey(tile []byte, t Elem, dk, slot int, k []float32) {
 	k = k[:dk]

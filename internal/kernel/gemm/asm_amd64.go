@@ -22,6 +22,11 @@ type args struct {
 	work      unsafe.Pointer    // 88: Scratch.work
 	panel     int               // 96: bytes from panel to panel
 	ahead     int               // 104: the same if another call follows on, or 0
+	out       unsafe.Pointer    // 112: first finished result
+	outStride int               // 120: bytes from row to row
+	res       unsafe.Pointer    // 128: first residual
+	resStride int               // 136: bytes from row to row
+	bias      unsafe.Pointer    // 144: of 16 columns
 }
 
 // kernel is a function of args in assembly.
@@ -34,6 +39,7 @@ type kernelSet struct {
 	one, two, four kernel // so many rows × packed panels, from zero
 	unpack         kernel // packed blocks to Scratch; nil for F32, which is wide as it lies
 	wide           kernel // tiles of rows × what is unpacked, added to dst; may be nil
+	set, finish    kernel // float types: wide that sets dst, and that finishes what is in dst
 	tile           int    // rows of a tile of wide
 	wideFrom       int    // least rows that unpacking pays for
 }
@@ -58,9 +64,7 @@ func (ks *kernelSet) panels(w *Matrix, dst []float32, stride int, a *Acts, from,
 	wide := 0
 	if ks.wide != nil && to-from >= ks.wideFrom {
 		wide = (to - from) / ks.tile * ks.tile
-		for i := p; i < end; i++ {
-			ks.wideRows(w, dst[(i-p)*panelRows:], stride, a, from, from+wide, i, s)
-		}
+		ks.widePanels(w, dst, stride, a, from, from+wide, p, end, s)
 	}
 	if from += wide; from == to {
 		return
@@ -144,25 +148,50 @@ func (ks *kernelSet) pointTo(g *args, w *Matrix, p, b int) {
 	}
 }
 
-// wideRows unpacks a part of the panel at a time and passes all rows, a whole
-// number of tiles, by it.
+// widePanels computes panels [p, end) for rows [from, to), a whole number of
+// tiles.
+func (ks *kernelSet) widePanels(w *Matrix, dst []float32, stride int, a *Acts, from, to, p, end int, s *Scratch) {
+	if w.form.class != classFloat {
+		for i := p; i < end; i++ {
+			ks.wideRows(w, dst[(i-p)*panelRows:], stride, a, from, to, i, s)
+		}
+		return
+	}
+	for k := 0; k < w.k; k += blockK {
+		for i := p; i < end; i++ {
+			ks.floatRows(w, dst[(i-p)*panelRows:], stride, a, from, to, i, k, min(k+blockK, w.k), s)
+		}
+	}
+}
+
+// blockK is the number of values along K of which the activations of a tile stay
+// in the second-level cache while its panels of float weights pass by.
+const blockK = 2 * segment
+
+// wideRows unpacks a part of the panel at a time and passes all rows by it.
 func (ks *kernelSet) wideRows(w *Matrix, dst []float32, stride int, a *Acts, from, to, p int, s *Scratch) {
 	for m := range to - from {
 		clear(dst[m*stride:][:panelRows])
-	}
-	if w.form.class == classFloat {
-		for k := 0; k < w.k; k += segment {
-			ks.widen(w, p, k, s)
-			ks.tiles(dst, stride, a, from, to, 4*k, s)
-		}
-		return
 	}
 	s.args.slice = unsafe.Pointer(s.slice)
 	for b := 0; b < w.blocks; b += sliceBlocks {
 		ks.pointTo(&s.args, w, p, b)
 		s.args.n = min(sliceBlocks, w.blocks-b)
 		ks.unpack.call(&s.args)
-		ks.tiles(dst, stride, a, from, to, recordBytes*b, s)
+		ks.tiles(ks.wide, dst, stride, a, from, to, recordBytes*b, s)
+	}
+}
+
+// floatRows adds the segments of values [k, end) along K to the results; the
+// first of a row sets them.
+func (ks *kernelSet) floatRows(w *Matrix, dst []float32, stride int, a *Acts, from, to, p, k, end int, s *Scratch) {
+	for ; k < end; k += segment {
+		run := ks.wide
+		if k == 0 {
+			run = ks.set
+		}
+		ks.widen(w, p, k, s)
+		ks.tiles(run, dst, stride, a, from, to, 4*k, s)
 	}
 }
 
@@ -182,12 +211,12 @@ func (ks *kernelSet) widen(w *Matrix, p, k int, s *Scratch) {
 const callRows = 96
 
 // tiles passes rows [from, to), at the given byte of each, by what is unpacked.
-func (ks *kernelSet) tiles(dst []float32, stride int, a *Acts, from, to, at int, s *Scratch) {
+func (ks *kernelSet) tiles(run kernel, dst []float32, stride int, a *Acts, from, to, at int, s *Scratch) {
 	g := &s.args
 	for m := from; m < to; m += callRows {
 		g.tiles = min(callRows, to-m) / ks.tile
 		g.acts = unsafe.Pointer(&a.buf[m*a.stride+at])
 		g.dst = unsafe.Pointer(&dst[(m-from)*stride])
-		ks.wide.call(g)
+		run.call(g)
 	}
 }

@@ -155,7 +155,11 @@ func (m *machine) scalar(op string, a []string) {
 		}
 		return
 	case "MOVQ":
-		m.gp[dst] = v
+		if isMem(dst) {
+			binary.LittleEndian.PutUint64(m.memory(dst, 8), v)
+		} else {
+			m.gp[dst] = v
+		}
 		return
 	case "ADDQ":
 		m.gp[dst] += v
@@ -401,6 +405,7 @@ func (m *machine) emulated(ks kernelSet) *kernelSet {
 		return func(p *byte) { m.run(name, p) }
 	}
 	ks.one, ks.two, ks.four, ks.unpack, ks.wide = wrap(ks.one), wrap(ks.two), wrap(ks.four), wrap(ks.unpack), wrap(ks.wide)
+	ks.set, ks.finish = wrap(ks.set), wrap(ks.finish)
 	return &ks
 }
 
@@ -426,6 +431,8 @@ func TestEmulatedKernels(t *testing.T) {
 					a := prepared(typ, randomActs(rng, rows, k), rows, k)
 					want := mulAll(w.on(sys.AVX2), a, 0, rows, 0, w.Panels())
 					sameBits(t, fmt.Sprint(typ, " ", tier, " k=", k, " m=", rows), mulAll(e, a, 0, rows, 0, w.Panels()), want)
+					whole := finishCase{0, 0, 1, 40, true, true}
+					checkFinish(t, fmt.Sprint(typ, " ", tier, " finished"), e, a, whole, randomActs(rng, 1, 19), randomActs(rng, rows, 40))
 				}
 			}
 		}

@@ -215,7 +215,13 @@ func avx2BF16x2(args *byte)
 func avx2BF16x4(args *byte)
 
 //go:noescape
+func avx2WideFloatSet(args *byte)
+
+//go:noescape
 func avx2WideFloat(args *byte)
+
+//go:noescape
+func avx2WideFloatFinish(args *byte)
 
 //go:noescape
 func avx2PrepareInt8(dst *byte, src *float32, blocks int)

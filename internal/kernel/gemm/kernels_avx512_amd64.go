@@ -206,4 +206,10 @@ func avx512BF16x4(args *byte)
 func avx512UnpackBF16(args *byte)
 
 //go:noescape
+func avx512WideFloatSet(args *byte)
+
+//go:noescape
 func avx512WideFloat(args *byte)
+
+//go:noescape
+func avx512WideFloatFinish(args *byte)

@@ -19,4 +19,8 @@ func (*kernelSet) panels(w *Matrix, dst []float32, stride int, a *Acts, from, to
 	panic("gemm: no assembly in this build")
 }
 
+func (*kernelSet) finishRows(*Matrix, []float32, *Finish, *Acts, int, int, int, int, *Scratch) int {
+	return 0
+}
+
 func prepareInt8(dst []byte, src []float32) { prepareInt8Go(dst, src) }

@@ -30,7 +30,7 @@ func avx2Kernels(ctx *build.Context) {
 			k.emit(fmt.Sprintf("avx2%sx%d", f.name, m))
 		}
 	}
-	c.wideFloat("avx2WideFloat")
+	c.wideFloats("avx2WideFloat")
 	c.prepareInt8("avx2PrepareInt8")
 }
 

@@ -36,7 +36,7 @@ func avx512Kernels(ctx *build.Context) {
 			k.unpackFloat("avx512Unpack" + f.name)
 		}
 	}
-	c.zWideFloat("avx512WideFloat")
+	c.zWideFloats("avx512WideFloat")
 }
 
 // zWideName is the name of the kernel for unpacked slices: all codes are

@@ -6,7 +6,7 @@ import (
 )
 
 // segment is the length of a chain of float sums along K; see package gemm.
-const segment = 64
+const segment = 192
 
 // floatType is a float weight type: bytes of a value, and values of a row that
 // lie together.
@@ -214,56 +214,150 @@ const floatTile = 6
 // segment is then foreseen.
 const floatUnroll = 8
 
-// wideFloat emits the kernel that adds one segment of float weights [n][16],
-// times tiles of 6 rows, to the results.
-func (c *asm) wideFloat(name string) {
+// wideEnd says what becomes of the sums of a segment in a wide kernel.
+type wideEnd int
+
+const (
+	wideSet    wideEnd = iota // they are the results
+	wideAdd                   // they are added to the results
+	wideFinish                // the results, the sums, a bias and a residual make the output
+)
+
+// wideFloats emits the kernels that multiply one segment of float weights
+// [n][16] with tiles of 6 rows.
+func (c *asm) wideFloats(name string) {
+	for end, suffix := range []string{wideSet: "Set", wideAdd: "", wideFinish: "Finish"} {
+		c.wideFloat(name+suffix, wideEnd(end))
+	}
+}
+
+func (c *asm) wideFloat(name string, end wideEnd) {
 	args := c.begin(name)
 	tiles := c.pointer(args, argTiles)
 	x := c.loadRows(args, argActs, argActStride, 4)
 	dst := c.loadRows(args, argDst, argDstStride, 4)
 	five := c.GP64() // 5·stride of activations, then of results
+	if end == wideFinish {
+		c.copyFinish(args)
+	}
 	c.loop(tiles, func() {
 		w, n, start := c.pointer(args, argSlice), c.pointer(args, argN), c.GP64()
 		c.MOVQ(x.base, start)
 		c.LEAQ(operand.Mem{Base: x.stride, Index: x.stride, Scale: 4}, five)
-		var acc [floatTile][2]reg.VecVirtual
+		var acc wideSums
 		for m := range acc {
 			for h := range 2 {
 				acc[m][h] = c.YMM()
 				c.VXORPS(acc[m][h], acc[m][h], acc[m][h])
 			}
 		}
-		step := func(i int) {
-			w0, w1 := c.YMM(), c.YMM()
-			c.VMOVUPS(operand.Mem{Base: w, Disp: 64 * i}, w0)
-			c.VMOVUPS(operand.Mem{Base: w, Disp: 64*i + 32}, w1)
-			for m := range acc {
-				v := c.YMM()
-				c.VBROADCASTSS(x.six(m, 4*i, five), v)
-				c.VFMADD231PS(w0, v, acc[m][0])
-				c.VFMADD231PS(w1, v, acc[m][1])
-			}
+		if end == wideFinish {
+			c.fetchFinish(args, floatTile)
 		}
-		c.whileAtLeast(n, floatUnroll, func() {
-			for i := range floatUnroll {
-				step(i)
-			}
-			c.advance(w, 64*floatUnroll)
-			c.advance(x.base, 4*floatUnroll)
-		})
-		c.TESTQ(n, n)
-		c.skip(c.JZ, func() { c.loop(n, func() { step(0); c.advance(w, 64); c.advance(x.base, 4) }) })
+		c.wideSegment(&acc, x, w, n, five)
 		c.LEAQ(operand.Mem{Base: dst.stride, Index: dst.stride, Scale: 4}, five)
-		for m := range acc {
-			for h := range 2 {
-				c.VADDPS(dst.six(m, 32*h, five), acc[m][h], acc[m][h])
-				c.VMOVUPS(acc[m][h], dst.six(m, 32*h, five))
-			}
+		if end != wideSet {
+			c.addRows(&acc, dst, five)
+		}
+		if end == wideFinish {
+			c.finishRows(&acc, args)
+		} else {
+			c.storeRows(&acc, dst, five)
 		}
 		c.LEAQ(operand.Mem{Base: start, Index: x.triple, Scale: 2}, x.base)
 		c.LEAQ(operand.Mem{Base: dst.base, Index: dst.triple, Scale: 2}, dst.base)
 	})
 	c.end()
+}
+
+// wideSums are the sums of a tile, in two registers a row.
+type wideSums [floatTile][2]reg.VecVirtual
+
+// wideSegment adds n products a sum; w, n and the base of x are moved on.
+func (c *asm) wideSegment(acc *wideSums, x rowPointers, w, n, five reg.GPVirtual) {
+	step := func(i int) {
+		w0, w1 := c.YMM(), c.YMM()
+		c.VMOVUPS(operand.Mem{Base: w, Disp: 64 * i}, w0)
+		c.VMOVUPS(operand.Mem{Base: w, Disp: 64*i + 32}, w1)
+		for m := range acc {
+			v := c.YMM()
+			c.VBROADCASTSS(x.six(m, 4*i, five), v)
+			c.VFMADD231PS(w0, v, acc[m][0])
+			c.VFMADD231PS(w1, v, acc[m][1])
+		}
+	}
+	c.whileAtLeast(n, floatUnroll, func() {
+		for i := range floatUnroll {
+			step(i)
+		}
+		c.advance(w, 64*floatUnroll)
+		c.advance(x.base, 4*floatUnroll)
+	})
+	c.TESTQ(n, n)
+	c.skip(c.JZ, func() { c.loop(n, func() { step(0); c.advance(w, 64); c.advance(x.base, 4) }) })
+}
+
+func (c *asm) addRows(acc *wideSums, from rowPointers, five reg.GPVirtual) {
+	for m := range acc {
+		for h := range 2 {
+			c.VADDPS(from.six(m, 32*h, five), acc[m][h], acc[m][h])
+		}
+	}
+}
+
+func (c *asm) storeRows(acc *wideSums, to rowPointers, five reg.GPVirtual) {
+	for m := range acc {
+		for h := range 2 {
+			c.VMOVUPS(acc[m][h], to.six(m, 32*h, five))
+		}
+	}
+}
+
+// finishRows adds bias and residual, and writes the output.
+func (c *asm) finishRows(acc *wideSums, args reg.Register) {
+	bias := c.pointer(args, argBias)
+	b0, b1 := c.YMM(), c.YMM()
+	c.VMOVUPS(operand.Mem{Base: bias}, b0)
+	c.VMOVUPS(operand.Mem{Base: bias, Disp: 32}, b1)
+	for m := range acc {
+		c.VADDPS(b0, acc[m][0], acc[m][0])
+		c.VADDPS(b1, acc[m][1], acc[m][1])
+	}
+	c.finishPart(args, workRes, argResStride, func(rows rowPointers, five reg.GPVirtual) { c.addRows(acc, rows, five) })
+	c.finishPart(args, workOut, argOutStride, func(rows rowPointers, five reg.GPVirtual) { c.storeRows(acc, rows, five) })
+}
+
+// finishPart runs f with the rows whose pointer is kept at the given place of
+// the working memory, and moves that on to the next tile.
+func (c *asm) finishPart(args reg.Register, at, stride int, f func(rows rowPointers, five reg.GPVirtual)) {
+	work, five := c.pointer(args, argWork), c.GP64()
+	rows := rowPointers{c.pointer(work, at), c.pointer(args, stride), c.GP64()}
+	c.LEAQ(operand.Mem{Base: rows.stride, Index: rows.stride, Scale: 2}, rows.triple)
+	c.LEAQ(operand.Mem{Base: rows.stride, Index: rows.stride, Scale: 4}, five)
+	f(rows, five)
+	c.LEAQ(operand.Mem{Base: rows.base, Index: rows.triple, Scale: 2}, rows.base)
+	c.MOVQ(rows.base, operand.Mem{Base: work, Disp: at})
+}
+
+// fetchFinish prefetches where a tile's output goes and what is added to it, a
+// segment before they are needed: no earlier access foretells them.
+func (c *asm) fetchFinish(args reg.Register, rows int) {
+	work := c.pointer(args, argWork)
+	for _, p := range [][2]int{{workOut, argOutStride}, {workRes, argResStride}} {
+		at, stride := c.pointer(work, p[0]), c.pointer(args, p[1])
+		for range rows {
+			c.PREFETCHT0(operand.Mem{Base: at})
+			c.ADDQ(stride, at)
+		}
+	}
+}
+
+// copyFinish puts the pointers that move to working memory, where no garbage
+// collector looks: after the last tile they may point behind their rows.
+func (c *asm) copyFinish(args reg.Register) {
+	work := c.pointer(args, argWork)
+	c.MOVQ(c.pointer(args, argOut), operand.Mem{Base: work, Disp: workOut})
+	c.MOVQ(c.pointer(args, argRes), operand.Mem{Base: work, Disp: workRes})
 }
 
 // six addresses up to 6 rows.

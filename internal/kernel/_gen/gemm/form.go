@@ -21,6 +21,11 @@ const (
 	argWork      = 88
 	argPanel     = 96
 	argAhead     = 104 // of the last panel; others have the next one ahead
+	argOut       = 112
+	argOutStride = 120
+	argRes       = 128
+	argResStride = 136
+	argBias      = 144
 
 	// A block of an unpacked slice.
 	sliceBytes  = 1344
@@ -34,6 +39,8 @@ const (
 	workAcc   = 0    // [8 rows][16] float sums
 	workPart  = 512  // [8 rows][16] integer sums of half a block
 	workSuper = 1024 // float d[16], dmin[16]
+	workOut   = 0    // pointers of the wide float kernels
+	workRes   = 8
 )
 
 // class is how integer products become floats; see package gemm.

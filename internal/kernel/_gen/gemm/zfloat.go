@@ -158,20 +158,32 @@ func (k *zFloat) unpackFloat(name string) {
 	k.end()
 }
 
-// zWideFloat emits the kernel that adds one segment of float weights [n][16],
-// times tiles of 8 rows, to the results.
-func (c *asm) zWideFloat(name string) {
+// zWideFloats emits the kernels that multiply one segment of float weights
+// [n][16] with tiles of 8 rows.
+func (c *asm) zWideFloats(name string) {
+	for end, suffix := range []string{wideSet: "Set", wideAdd: "", wideFinish: "Finish"} {
+		c.zWideFloat(name+suffix, wideEnd(end))
+	}
+}
+
+func (c *asm) zWideFloat(name string, end wideEnd) {
 	args := c.begin(name)
 	c.zero() // before any loop
 	tiles := c.pointer(args, argTiles)
 	x := c.loadSet(args, argActs, argActStride, 8)
 	dst, stride := c.pointer(args, argDst), c.pointer(args, argDstStride)
+	if end == wideFinish {
+		c.copyFinish(args)
+	}
 	c.loop(tiles, func() {
 		w, n, start := c.pointer(args, argSlice), c.pointer(args, argN), c.GP64()
 		c.MOVQ(x.base, start)
 		var acc [8]reg.VecVirtual
 		for m := range acc {
 			acc[m] = c.zero()
+		}
+		if end == wideFinish {
+			c.fetchFinish(args, 8)
 		}
 		c.loop(n, func() {
 			v := c.ZMM()
@@ -183,11 +195,36 @@ func (c *asm) zWideFloat(name string) {
 			c.advance(x.base, 4)
 		})
 		c.eachRow(dst, stride, func(m int, at operand.Mem) {
-			c.VADDPS(at, acc[m], acc[m])
-			c.VMOVUPS(acc[m], at)
+			if end != wideSet {
+				c.VADDPS(at, acc[m], acc[m])
+			}
+			if end != wideFinish {
+				c.VMOVUPS(acc[m], at)
+			}
 		})
+		if end == wideFinish {
+			c.zFinishRows(&acc, args)
+		}
 		c.LEAQ(operand.Mem{Base: start, Index: x.x1, Scale: 8}, x.base)
 		c.LEAQ(operand.Mem{Base: dst, Index: stride, Scale: 8}, dst)
 	})
 	c.end()
+}
+
+// zFinishRows adds bias and residual, and writes the output.
+func (c *asm) zFinishRows(acc *[8]reg.VecVirtual, args reg.Register) {
+	bias := c.ZMM()
+	c.VMOVUPS(operand.Mem{Base: c.pointer(args, argBias)}, bias)
+	part := func(at, strideAt int, f func(m int, at operand.Mem)) {
+		work, stride := c.pointer(args, argWork), c.pointer(args, strideAt)
+		p := c.pointer(work, at)
+		c.eachRow(p, stride, f)
+		c.LEAQ(operand.Mem{Base: p, Index: stride, Scale: 8}, p)
+		c.MOVQ(p, operand.Mem{Base: work, Disp: at})
+	}
+	part(workRes, argResStride, func(m int, at operand.Mem) {
+		c.VADDPS(bias, acc[m], acc[m])
+		c.VADDPS(at, acc[m], acc[m])
+	})
+	part(workOut, argOutStride, func(m int, at operand.Mem) { c.VMOVUPS(acc[m], at) })
 }

@@ -106,23 +106,74 @@ func (g *gen) geluQuick(x vecr) vecr {
 	return g.logistic(x, u)
 }
 
+// geluErf is x·Φ(x) as in scalar.go. Its polynomials are added up in pairs: the
+// chain of one vector is then short enough for the processor to overlap several.
 func (g *gen) geluErf(x vecr) vecr {
 	z := g.abs(x)
 	g.VMULPS(g.f(1/math.Sqrt2), z, z)
 	t, d := g.load(g.f(1)), g.load(g.f(0.5))
 	g.VFMADD213PS(g.f(1), z, d)
 	g.VDIVPS(d, t, t)
-	p := g.horner(t, reversed(erfcPoly))
-	g.VMULPS(t, p, p)
-	g.VMULPS(g.f(0.5), p, p)
 	g.VMULPS(z, z, z)
-	e := g.exp(g.negate(z))
-	g.VMULPS(p, e, e)
+	e := g.expNegative(z)
+	g.VMULPS(t, e, e)
+	var half []float64
+	for _, c := range erfcPoly {
+		half = append(half, c/2)
+	}
+	g.VMULPS(g.estrin(t, half), e, e)
 	other := g.load(g.f(1))
 	g.VSUBPS(e, other, other)
 	g.VBLENDVPS(x, e, other, e) // e where x is negative
 	g.VMULPS(x, e, e)
 	return e
+}
+
+// estrin evaluates the polynomial, lowest power first, at x: neighbours are
+// joined to the coefficients of a polynomial in x² until one is left.
+func (g *gen) estrin(x vecr, c []float64) vecr {
+	var p []vecr
+	for i := 0; i < len(c); i += 2 {
+		if i+1 == len(c) {
+			p = append(p, g.load(g.f(c[i])))
+			continue
+		}
+		v := g.load(g.f(c[i+1]))
+		g.VFMADD213PS(g.f(c[i]), x, v) // v = v·x + c
+		p = append(p, v)
+	}
+	for len(p) > 1 {
+		square := g.YMM()
+		g.VMULPS(x, x, square)
+		x = square
+		for i := 0; i+1 < len(p); i += 2 {
+			g.VFMADD213PS(p[i], x, p[i+1])
+			p[i/2] = p[i+1]
+		}
+		if len(p)%2 == 1 {
+			p[len(p)/2] = p[len(p)-1]
+		}
+		p = p[:(len(p)+1)/2]
+	}
+	return p[0]
+}
+
+// expNegative is e⁻ᶻ for z ≥ 0, not below the least normal number.
+func (g *gen) expNegative(z vecr) vecr {
+	c, n := g.YMM(), g.YMM()
+	g.VMOVUPS(g.f(87), c)
+	g.VMINPS(z, c, c) // the second source, z, is what comes out where it is NaN
+	g.VMULPS(g.f(-math.Log2E), c, n)
+	g.VROUNDPS(operand.U8(0), n, n)
+	g.VXORPS(g.u(signBit), c, c)
+	g.VFNMADD231PS(g.f(0.693359375), n, c)
+	g.VFNMADD231PS(g.f(-2.12194440e-4), n, c)
+	p := g.estrin(c, append([]float64{1, 1}, reversed(expPoly)...))
+	g.VCVTPS2DQ(n, n)
+	g.VPADDD(g.u(127), n, n)
+	g.VPSLLD(operand.U8(23), n, n)
+	g.VMULPS(n, p, p)
+	return p
 }
 
 func (g *gen) tanh(x vecr) vecr {
