@@ -9,8 +9,8 @@ import (
 	"fmt"
 	"math"
 
+	"github.com/inferflow/inferflow/format/shelf"
 	"github.com/inferflow/inferflow/internal/sys"
-	"github.com/inferflow/inferflow/tensor"
 )
 
 // Errors that callers branch on. Every error of Open and Parse names the file
@@ -24,15 +24,15 @@ var (
 
 // File is an opened GGUF file, or all files of a split one. Its views alias
 // the mapping and are valid until Close; so are the Values of Meta. Strings
-// and slices that accessors return are copies.
+// and slices that accessors return are copies. Shapes are in PyTorch's order: GGUF
+// stores dimensions the other way.
 type File struct {
 	// Meta is the metadata, of the first file where there are several.
 	Meta Meta
 
+	shelf.Shelf
 	path    string
-	parts   []*part
-	tensors []tensor.View
-	index   map[string]int
+	version uint32
 }
 
 // Open maps the file at path and checks its header, metadata and the place of
@@ -49,12 +49,7 @@ func Open(path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	f, err := assemble(path, parts)
-	if err != nil {
-		closeParts(parts)
-		return nil, err
-	}
-	return f, nil
+	return assemble(path, parts)
 }
 
 // Parse reads a whole GGUF file that lies in data; name stands for the file in
@@ -84,23 +79,25 @@ func openPart(path string) (*part, error) {
 		m.Close()
 		return nil, err
 	}
-	p.mapping = m
+	p.Mapping = m
 	return p, nil
 }
 
-// assemble joins the tensors of all parts under one index.
+// assemble joins the tensors of all parts, which it owns.
 func assemble(path string, parts []*part) (*File, error) {
-	f := &File{Meta: parts[0].meta, path: path, parts: parts, index: map[string]int{}}
-	for _, p := range parts {
-		for _, v := range p.tensors {
-			if _, dup := f.index[v.Name]; dup {
-				return nil, fmt.Errorf("gguf: %s: tensor %s stands there and in another file of the set: %w", p.name, quote(v.Name), ErrCorrupt)
-			}
-			f.index[v.Name] = len(f.tensors)
-			f.tensors = append(f.tensors, v)
-		}
+	all, err := shelf.New(shelved(parts), nil)
+	if err != nil {
+		return nil, fmt.Errorf("gguf: %s: %w: %w", path, err, ErrCorrupt)
 	}
-	return f, nil
+	return &File{parts[0].meta, all, path, parts[0].version}, nil
+}
+
+func shelved(parts []*part) []*shelf.Part {
+	list := make([]*shelf.Part, len(parts))
+	for i, p := range parts {
+		list[i] = &p.Part
+	}
+	return list
 }
 
 // Kind is "gguf".
@@ -109,78 +106,7 @@ func (f *File) Kind() string { return "gguf" }
 // Path is the path that was opened.
 func (f *File) Path() string { return f.path }
 
-// Files are the paths of all files of the set, in order.
-func (f *File) Files() []string {
-	names := make([]string, len(f.parts))
-	for i, p := range f.parts {
-		names[i] = p.name
-	}
-	return names
-}
-
 // Version is the format's version, 2 or 3.
-func (f *File) Version() int { return int(f.parts[0].version) }
-
-// Tensors lists all tensors in the order of the file. The slice belongs to the
-// File. Shapes are in PyTorch's order: GGUF stores dimensions the other way.
-func (f *File) Tensors() []tensor.View { return f.tensors }
-
-// Tensor finds a tensor by its name.
-func (f *File) Tensor(name string) (tensor.View, bool) {
-	i, ok := f.index[name]
-	if !ok {
-		return tensor.View{}, false
-	}
-	return f.tensors[i], true
-}
-
-// Release tells the system that the pages of a tensor are not needed soon.
-// Reading the view afterwards is right, only slower. A tensor that is not this
-// file's is ignored.
-func (f *File) Release(name string) error {
-	i, ok := f.index[name]
-	if !ok {
-		return nil
-	}
-	for _, p := range f.parts {
-		if i >= len(p.tensors) {
-			i -= len(p.tensors)
-			continue
-		}
-		if p.mapping == nil {
-			return nil
-		}
-		return p.mapping.Advise(int(p.offsets[i]), len(p.tensors[i].Data), sys.DontNeed)
-	}
-	return nil
-}
-
-// Close unmaps the file. Views and Values must not be used afterwards. A
-// second Close does nothing.
-func (f *File) Close() error {
-	err := closeParts(f.parts)
-	f.tensors, f.index = nil, nil
-	return err
-}
-
-func closeParts(parts []*part) error {
-	var all []error
-	for _, p := range parts {
-		if p.mapping != nil {
-			all = append(all, p.mapping.Close())
-			p.mapping = nil
-		}
-	}
-	return errors.Join(all...)
-}
-
-// quote renders a name from a file for an error: escaped, and cut where a
-// hostile file made it long.
-func quote(s string) string {
-	if len(s) > 100 {
-		return fmt.Sprintf("%q… (%d bytes)", s[:100], len(s))
-	}
-	return fmt.Sprintf("%q", s)
-}
+func (f *File) Version() int { return int(f.version) }
 
 func fitsInt(n uint64) bool { return n <= math.MaxInt }

@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"iter"
+
+	"github.com/inferflow/inferflow/format/shelf"
 )
 
 // ErrNoKey says that the metadata lacks a key, ErrType that it holds a value
@@ -61,13 +63,13 @@ func (m *Meta) add(key string, v Value) {
 func (m *Meta) find(key string) (Value, error) {
 	v, ok := m.Value(key)
 	if !ok {
-		return v, fmt.Errorf("gguf: %s: key %s: %w", m.name, quote(key), ErrNoKey)
+		return v, fmt.Errorf("gguf: %s: key %s: %w", m.name, shelf.Quote(key), ErrNoKey)
 	}
 	return v, nil
 }
 
 func (m *Meta) wrong(key string, v Value, want string) error {
-	return fmt.Errorf("gguf: %s: key %s: is %s, want %s: %w", m.name, quote(key), v.TypeName(), want, ErrType)
+	return fmt.Errorf("gguf: %s: key %s: is %s, want %s: %w", m.name, shelf.Quote(key), v.TypeName(), want, ErrType)
 }
 
 // Uint returns an integer of any width that is not negative.
@@ -82,7 +84,7 @@ func (m *Meta) Uint(key string) (uint64, error) {
 	if n, ok := v.scalarInt(); ok && n >= 0 {
 		return uint64(n), nil
 	} else if ok {
-		return 0, fmt.Errorf("gguf: %s: key %s: is %d, want no negative number: %w", m.name, quote(key), n, ErrType)
+		return 0, fmt.Errorf("gguf: %s: key %s: is %d, want no negative number: %w", m.name, shelf.Quote(key), n, ErrType)
 	}
 	return 0, m.wrong(key, v, "an unsigned integer")
 }
@@ -170,7 +172,7 @@ func (m *Meta) Ints(key string) ([]int64, error) {
 	for i := range out {
 		n, ok := v.integer(i)
 		if !ok {
-			return nil, fmt.Errorf("gguf: %s: key %s: element %d is above 2^63: %w", m.name, quote(key), i, ErrType)
+			return nil, fmt.Errorf("gguf: %s: key %s: element %d is above 2^63: %w", m.name, shelf.Quote(key), i, ErrType)
 		}
 		out[i] = n
 	}
@@ -190,7 +192,7 @@ func (m *Meta) Floats(key string) ([]float64, error) {
 	for i := range out {
 		f, ok := v.float(i)
 		if !ok {
-			return nil, fmt.Errorf("gguf: %s: key %s: element %d is above 2^63: %w", m.name, quote(key), i, ErrType)
+			return nil, fmt.Errorf("gguf: %s: key %s: element %d is above 2^63: %w", m.name, shelf.Quote(key), i, ErrType)
 		}
 		out[i] = f
 	}

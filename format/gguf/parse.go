@@ -2,12 +2,13 @@ package gguf
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math/bits"
 	"slices"
 
-	"github.com/inferflow/inferflow/internal/sys"
+	"github.com/inferflow/inferflow/format/shelf"
 	"github.com/inferflow/inferflow/quant"
 	"github.com/inferflow/inferflow/tensor"
 )
@@ -29,12 +30,10 @@ const (
 
 // part is one file of a set.
 type part struct {
-	name      string
-	mapping   *sys.Mapping // nil where the bytes are the caller's
+	shelf.Part
 	version   uint32
 	meta      Meta
-	tensors   []tensor.View
-	offsets   []uint64 // of the tensors' data from the start of the file
+	stored    []uint64 // the tensors' offsets as the headers say them
 	infos     []int    // of the tensors' headers, for errors
 	alignment uint64
 }
@@ -42,7 +41,7 @@ type part struct {
 // parse checks a whole file. Nothing is allocated before the bytes that ask
 // for it are known to be there.
 func parse(name string, data []byte) (*part, error) {
-	p := &part{name: name, meta: Meta{name: name}}
+	p := &part{Part: shelf.Part{Name: name}, meta: Meta{name: name}}
 	c := &cursor{name: name, data: data}
 	if err := p.parseStart(c); err != nil {
 		return nil, err
@@ -72,11 +71,11 @@ func (p *part) parseStart(c *cursor) error {
 	magic := c.take(4, "the magic number")
 	switch {
 	case c.err != nil:
-		return fmt.Errorf("gguf: %s: %d bytes are too few for any model: %w", p.name, len(c.data), ErrNotGGUF)
+		return fmt.Errorf("gguf: %s: %d bytes are too few for any model: %w", p.Name, len(c.data), ErrNotGGUF)
 	case bytes.Equal(magic, []byte("lmgg")), bytes.Equal(magic, []byte("tjgg")), bytes.Equal(magic, []byte("fmgg")), bytes.Equal(magic, []byte("algg")):
-		return fmt.Errorf("gguf: %s: a GGML file from before GGUF (2023); convert the original model anew: %w", p.name, ErrUnsupported)
+		return fmt.Errorf("gguf: %s: a GGML file from before GGUF (2023); convert the original model anew: %w", p.Name, ErrUnsupported)
 	case !bytes.Equal(magic, []byte("GGUF")):
-		return fmt.Errorf("gguf: %s: starts with %q, not with \"GGUF\": %w", p.name, magic, ErrNotGGUF)
+		return fmt.Errorf("gguf: %s: starts with %q, not with \"GGUF\": %w", p.Name, magic, ErrNotGGUF)
 	}
 	p.version = c.u32("the version")
 	switch {
@@ -86,11 +85,11 @@ func (p *part) parseStart(c *cursor) error {
 		return nil
 	case p.version&0xffff == 0 && p.version != 0:
 		return fmt.Errorf("gguf: %s: big-endian (version %d); convert it with gguf_convert_endian.py of the gguf package: %w",
-			p.name, bits.ReverseBytes32(p.version), ErrUnsupported)
+			p.Name, bits.ReverseBytes32(p.version), ErrUnsupported)
 	case p.version == 1:
-		return fmt.Errorf("gguf: %s: version 1; versions 2 and 3 are read, convert the original model anew: %w", p.name, ErrUnsupported)
+		return fmt.Errorf("gguf: %s: version 1; versions 2 and 3 are read, convert the original model anew: %w", p.Name, ErrUnsupported)
 	}
-	return fmt.Errorf("gguf: %s: version %d; versions 2 and 3 are read: %w", p.name, p.version, ErrUnsupported)
+	return fmt.Errorf("gguf: %s: version %d; versions 2 and 3 are read: %w", p.Name, p.version, ErrUnsupported)
 }
 
 func (p *part) checkCounts(c *cursor, nTensors, nKeys uint64) {
@@ -106,7 +105,7 @@ func (p *part) parseKey(c *cursor, i uint64) {
 	c.what = fmt.Sprintf("metadata key %d", i)
 	start := c.off
 	key := string(c.str("its name", maxName))
-	c.what = "key " + quote(key)
+	c.what = "key " + shelf.Quote(key)
 	if c.err == nil && p.meta.Has(key) {
 		c.off = start
 		c.fail(ErrCorrupt, "stands there twice")
@@ -192,7 +191,7 @@ func (p *part) findAlignment() error {
 	}
 	if v.kind != Uint32 || bits.OnesCount64(a) != 1 || a > maxAlignment {
 		return fmt.Errorf("gguf: %s: key %q is %d (%s), want a power of two up to %d as uint32: %w",
-			p.name, alignmentKey, a, v.kind, maxAlignment, ErrCorrupt)
+			p.Name, alignmentKey, a, v.kind, maxAlignment, ErrCorrupt)
 	}
 	p.alignment = a
 	return nil
@@ -204,7 +203,7 @@ func (p *part) parseTensor(c *cursor, i uint64, seen map[string]bool) {
 	c.what = fmt.Sprintf("tensor %d", i)
 	start := c.off
 	name := string(c.str("its name", maxName))
-	c.what = "tensor " + quote(name)
+	c.what = "tensor " + shelf.Quote(name)
 	if c.err == nil && seen[name] {
 		c.off = start
 		c.fail(ErrCorrupt, "stands there twice")
@@ -224,8 +223,8 @@ func (p *part) parseTensor(c *cursor, i uint64, seen map[string]bool) {
 		return
 	}
 	seen[name] = true
-	p.tensors = append(p.tensors, tensor.View{Name: name, Type: typ, Shape: dims})
-	p.offsets = append(p.offsets, offset)
+	p.Tensors = append(p.Tensors, tensor.View{Name: name, Type: typ, Shape: dims})
+	p.stored = append(p.stored, offset)
 	p.infos = append(p.infos, start)
 }
 
@@ -264,10 +263,10 @@ func (p *part) parseDims(c *cursor) tensor.Shape {
 // place turns the offsets into views: inside the file, aligned, not overlapping.
 func (p *part) place(data []byte, headers uint64) error {
 	base := headers + (p.alignment-headers%p.alignment)%p.alignment
-	for i := range p.tensors {
-		v, off := &p.tensors[i], p.offsets[i]
+	for i := range p.Tensors {
+		v, off := &p.Tensors[i], p.stored[i]
 		bad := func(format string, args ...any) error {
-			return fmt.Errorf("gguf: %s: offset %d: tensor %s: %s: %w", p.name, p.infos[i], quote(v.Name), fmt.Sprintf(format, args...), ErrCorrupt)
+			return fmt.Errorf("gguf: %s: offset %d: tensor %s: %s: %w", p.Name, p.infos[i], shelf.Quote(v.Name), fmt.Sprintf(format, args...), ErrCorrupt)
 		}
 		row, ok := v.Type.RowBytes(v.Shape.Cols())
 		hi, size := bits.Mul64(uint64(row), uint64(v.Shape.Rows()))
@@ -281,31 +280,25 @@ func (p *part) place(data []byte, headers uint64) error {
 				size, v.Shape, v.Type, base, off, len(data))
 		default:
 			v.Data = data[end : end+size : end+size]
-			p.offsets[i] = end
+			p.Offsets = append(p.Offsets, int(end))
 		}
 	}
 	return p.checkOverlap()
 }
 
 func (p *part) checkOverlap() error {
-	order := make([]int, len(p.tensors))
+	order := make([]int, len(p.Tensors))
 	for i := range order {
 		order[i] = i
 	}
 	slices.SortFunc(order, func(a, b int) int {
-		if p.offsets[a] != p.offsets[b] {
-			if p.offsets[a] < p.offsets[b] {
-				return -1
-			}
-			return 1
-		}
-		return a - b
+		return cmp.Or(cmp.Compare(p.Offsets[a], p.Offsets[b]), a-b)
 	})
 	for k := 1; k < len(order); k++ {
 		a, b := order[k-1], order[k]
-		if end := p.offsets[a] + uint64(len(p.tensors[a].Data)); end > p.offsets[b] {
-			return fmt.Errorf("gguf: %s: offset %d: tensor %s: its data start at %d, inside tensor %s (up to %d): %w", p.name, p.infos[b],
-				quote(p.tensors[b].Name), p.offsets[b], quote(p.tensors[a].Name), end, ErrCorrupt)
+		if end := p.Offsets[a] + len(p.Tensors[a].Data); end > p.Offsets[b] {
+			return fmt.Errorf("gguf: %s: offset %d: tensor %s: its data start at %d, inside tensor %s (up to %d): %w", p.Name, p.infos[b],
+				shelf.Quote(p.Tensors[b].Name), p.Offsets[b], shelf.Quote(p.Tensors[a].Name), end, ErrCorrupt)
 		}
 	}
 	return nil

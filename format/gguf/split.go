@@ -8,6 +8,8 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+
+	"github.com/inferflow/inferflow/format/shelf"
 )
 
 // splitName is how llama.cpp names the files of a set: prefix-00001-of-00003.gguf.
@@ -25,7 +27,7 @@ func (p *part) splitCount() (int, error) {
 	}
 	n, err := p.meta.Uint("split.count")
 	if err == nil && n > 99999 {
-		err = fmt.Errorf("gguf: %s: key \"split.count\" is %d, a name has room for 99999", p.name, n)
+		err = fmt.Errorf("gguf: %s: key \"split.count\" is %d, a name has room for 99999", p.Name, n)
 	}
 	if err != nil {
 		return 0, fmt.Errorf("%w: %w", err, ErrCorrupt)
@@ -38,7 +40,7 @@ func (p *part) splitCount() (int, error) {
 func openSplit(path string, given *part) (parts []*part, err error) {
 	defer func() {
 		if err != nil {
-			closeParts(append(parts, given))
+			shelf.CloseAll(shelved(append(parts, given)))
 			parts = nil
 		}
 	}()
@@ -112,7 +114,7 @@ func (p *part) checkSplit(i, count int) error {
 	case err != nil:
 		return fmt.Errorf("%w: %w", err, ErrCorrupt)
 	case n != count || no != uint64(i):
-		return fmt.Errorf("gguf: %s: its metadata say file %d of %d, its name says %d of %d: %w", p.name, no+1, n, i+1, count, ErrCorrupt)
+		return fmt.Errorf("gguf: %s: its metadata say file %d of %d, its name says %d of %d: %w", p.Name, no+1, n, i+1, count, ErrCorrupt)
 	}
 	return nil
 }
@@ -128,10 +130,10 @@ func checkTotal(parts []*part) error {
 	}
 	got := 0
 	for _, p := range parts {
-		got += len(p.tensors)
+		got += len(p.Tensors)
 	}
 	if uint64(got) != want {
-		return fmt.Errorf("gguf: %s: key %q is %d, but the %d files hold %d tensors: %w", parts[0].name, key, want, len(parts), got, ErrCorrupt)
+		return fmt.Errorf("gguf: %s: key %q is %d, but the %d files hold %d tensors: %w", parts[0].Name, key, want, len(parts), got, ErrCorrupt)
 	}
 	return nil
 }

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/inferflow/inferflow/format/shelf"
 )
 
 // Kind is the type of a metadata value, with the format's numbers.
@@ -134,7 +136,7 @@ func (v Value) String() string {
 	switch all := head.Any().(type) {
 	case []string:
 		for _, s := range all {
-			parts = append(parts, quote(s))
+			parts = append(parts, shelf.Quote(s))
 		}
 	default:
 		parts = strings.Fields(strings.Trim(fmt.Sprint(all), "[]"))

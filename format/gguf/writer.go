@@ -7,6 +7,7 @@ import (
 	"io"
 	"math"
 
+	"github.com/inferflow/inferflow/format/shelf"
 	"github.com/inferflow/inferflow/internal/sys"
 	"github.com/inferflow/inferflow/quant"
 	"github.com/inferflow/inferflow/tensor"
@@ -42,18 +43,18 @@ type pending struct {
 func (w *Writer) Set(key string, value any) error {
 	switch {
 	case key == "" || len(key) > maxName:
-		return fmt.Errorf("gguf: write: key %s: want 1 to %d bytes: %w", quote(key), maxName, ErrWrite)
+		return fmt.Errorf("gguf: write: key %s: want 1 to %d bytes: %w", shelf.Quote(key), maxName, ErrWrite)
 	case w.keys[key]:
-		return fmt.Errorf("gguf: write: key %s: set twice: %w", quote(key), ErrWrite)
+		return fmt.Errorf("gguf: write: key %s: set twice: %w", shelf.Quote(key), ErrWrite)
 	}
 	v, ok := encodeValue(value)
 	if !ok {
-		return fmt.Errorf("gguf: write: key %s: a %T has no GGUF type: %w", quote(key), value, ErrWrite)
+		return fmt.Errorf("gguf: write: key %s: a %T has no GGUF type: %w", shelf.Quote(key), value, ErrWrite)
 	}
 	if key == alignmentKey {
 		a, ok := value.(uint32)
 		if !ok || a == 0 || a&(a-1) != 0 || a > maxAlignment {
-			return fmt.Errorf("gguf: write: key %s: is %v, want a uint32 power of two up to %d: %w", quote(key), value, maxAlignment, ErrWrite)
+			return fmt.Errorf("gguf: write: key %s: is %v, want a uint32 power of two up to %d: %w", shelf.Quote(key), value, maxAlignment, ErrWrite)
 		}
 		w.align = uint64(a)
 	}
@@ -71,7 +72,7 @@ func (w *Writer) Set(key string, value any) error {
 // once while the file is written and must write exactly the bytes of all rows.
 func (w *Writer) Add(name string, t quant.Type, shape tensor.Shape, data func(io.Writer) error) error {
 	bad := func(format string, args ...any) error {
-		return fmt.Errorf("gguf: write: tensor %s: %s: %w", quote(name), fmt.Sprintf(format, args...), ErrWrite)
+		return fmt.Errorf("gguf: write: tensor %s: %s: %w", shelf.Quote(name), fmt.Sprintf(format, args...), ErrWrite)
 	}
 	switch {
 	case name == "" || len(name) > maxName:
@@ -141,7 +142,7 @@ func (w *Writer) header() ([]byte, error) {
 		b = binary.LittleEndian.AppendUint64(b, offset)
 		next := offset + t.size + padding(t.size, w.alignment())
 		if next < offset || next > math.MaxInt64 {
-			return nil, fmt.Errorf("gguf: write: tensor %s: the file would exceed 2^63 bytes: %w", quote(t.name), ErrWrite)
+			return nil, fmt.Errorf("gguf: write: tensor %s: the file would exceed 2^63 bytes: %w", shelf.Quote(t.name), ErrWrite)
 		}
 		offset = next
 	}
@@ -162,14 +163,14 @@ func (w *Writer) WriteTo(out io.Writer) (int64, error) {
 	for _, t := range w.tensors {
 		start := count.N
 		if err := t.data(count); err != nil {
-			return count.N, fmt.Errorf("gguf: write: tensor %s: %w", quote(t.name), err)
+			return count.N, fmt.Errorf("gguf: write: tensor %s: %w", shelf.Quote(t.name), err)
 		}
 		if got := uint64(count.N - start); got != t.size {
 			return count.N, fmt.Errorf("gguf: write: tensor %s: %d bytes were written, shape %s of type %s takes %d: %w",
-				quote(t.name), got, t.shape, t.typ, t.size, ErrWrite)
+				shelf.Quote(t.name), got, t.shape, t.typ, t.size, ErrWrite)
 		}
 		if _, err := count.Write(make([]byte, padding(t.size, w.alignment()))); err != nil {
-			return count.N, fmt.Errorf("gguf: write: tensor %s: %w", quote(t.name), err)
+			return count.N, fmt.Errorf("gguf: write: tensor %s: %w", shelf.Quote(t.name), err)
 		}
 	}
 	return count.N, nil

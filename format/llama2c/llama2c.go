@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 
 	"github.com/inferflow/inferflow/format/gguf"
+	"github.com/inferflow/inferflow/format/shelf"
 	"github.com/inferflow/inferflow/internal/sys"
 	"github.com/inferflow/inferflow/quant"
 	"github.com/inferflow/inferflow/tensor"
@@ -48,12 +49,9 @@ type config struct {
 // the mapping; those of version 2 are its values as float32, made at Open.
 // All are valid until Close.
 type File struct {
-	path    string
-	mapping *sys.Mapping
-	meta    *gguf.Meta
-	tensors []tensor.View
-	offsets []int // −1 for a copy
-	index   map[string]int
+	shelf.Shelf
+	path string
+	meta *gguf.Meta
 }
 
 // limits of a header's numbers, far above any model.
@@ -193,23 +191,23 @@ func Open(path string) (*File, error) {
 	if err != nil {
 		return nil, fmt.Errorf("llama2c: %w", err)
 	}
-	f, err := parse(path, m.Bytes(), func(c config) (*vocabulary, error) { return findVocabulary(filepath.Dir(path), c.vocab) })
+	f, err := parse(&shelf.Part{Name: path, Mapping: m}, m.Bytes(), func(c config) (*vocabulary, error) { return findVocabulary(filepath.Dir(path), c.vocab) })
 	if err != nil {
 		m.Close()
 		return nil, err
 	}
-	f.mapping = m
 	return f, nil
 }
 
 // Parse reads a whole export that lies in data, without a tokenizer; name
 // stands for the file in errors.
 func Parse(name string, data []byte) (*File, error) {
-	return parse(name, data, func(config) (*vocabulary, error) { return nil, nil })
+	return parse(&shelf.Part{Name: name}, data, func(config) (*vocabulary, error) { return nil, nil })
 }
 
-func parse(name string, data []byte, words func(config) (*vocabulary, error)) (*File, error) {
+func parse(p *shelf.Part, data []byte, words func(config) (*vocabulary, error)) (*File, error) {
 	c, ok := parseHeader(data)
+	name := p.Name
 	if !ok {
 		return nil, fmt.Errorf("llama2c: %s: the header's numbers are none that an export has: %w", name, ErrFormat)
 	}
@@ -221,29 +219,32 @@ func parse(name string, data []byte, words func(config) (*vocabulary, error)) (*
 	if err != nil {
 		return nil, fmt.Errorf("llama2c: %w", err)
 	}
-	f := &File{path: name, index: map[string]int{}}
+	f := &File{path: name}
 	if f.meta, err = metadata(name, c, v); err != nil {
 		return nil, fmt.Errorf("llama2c: %s: %w", name, err)
 	}
-	f.place(c, data)
+	place(p, c, data)
+	if f.Shelf, err = shelf.New([]*shelf.Part{p}, nil); err != nil {
+		return nil, fmt.Errorf("llama2c: %w", err)
+	}
 	return f, nil
 }
 
 // place makes the views; parse has checked the size of the file.
-func (f *File) place(c config, data []byte) {
+func place(p *shelf.Part, c config, data []byte) {
 	at := c.start
 	for _, b := range c.order() {
 		size, _ := c.size(b)
 		for i := range max(b.layers, 1) {
 			if !b.skip {
-				f.add(c, b, i, data[at:at+int(size):at+int(size)], at)
+				add(p, c, b, i, data[at:at+int(size):at+int(size)], at)
 			}
 			at += int(size)
 		}
 	}
 }
 
-func (f *File) add(c config, b block, layer int, data []byte, at int) {
+func add(p *shelf.Part, c config, b block, layer int, data []byte, at int) {
 	v := tensor.View{Name: b.name + ".weight", Type: quant.F32, Shape: tensor.Shape{b.rows, b.cols}, Data: data}
 	if b.layers > 0 {
 		v.Name = fmt.Sprintf(v.Name, layer)
@@ -253,9 +254,7 @@ func (f *File) add(c config, b block, layer int, data []byte, at int) {
 	} else if c.version == 2 {
 		v.Data, at = dequantised(data, b.rows*b.cols, c.group), -1
 	}
-	f.index[v.Name] = len(f.tensors)
-	f.tensors = append(f.tensors, v)
-	f.offsets = append(f.offsets, at)
+	p.Add(v, at)
 }
 
 // dequantised multiplies n bytes by the factors of their groups, which follow them.
@@ -300,40 +299,5 @@ func (f *File) Kind() string { return "llama2c" }
 // Path is the file that was opened.
 func (f *File) Path() string { return f.path }
 
-// Files is that path.
-func (f *File) Files() []string { return []string{f.path} }
-
 // Metadata is the export's header and tokenizer under GGUF's keys.
 func (f *File) Metadata() *gguf.Meta { return f.meta }
-
-// Tensors lists all tensors under GGUF's names. The slice belongs to the File.
-func (f *File) Tensors() []tensor.View { return f.tensors }
-
-// Tensor finds a tensor by its name.
-func (f *File) Tensor(name string) (tensor.View, bool) {
-	i, ok := f.index[name]
-	if !ok {
-		return tensor.View{}, false
-	}
-	return f.tensors[i], true
-}
-
-// Release tells the system that the pages of a tensor are not needed soon.
-func (f *File) Release(name string) error {
-	i, ok := f.index[name]
-	if !ok || f.mapping == nil || f.offsets[i] < 0 {
-		return nil
-	}
-	return f.mapping.Advise(f.offsets[i], len(f.tensors[i].Data), sys.DontNeed)
-}
-
-// Close unmaps the file. Views must not be used afterwards. A second Close
-// does nothing.
-func (f *File) Close() error {
-	m := f.mapping
-	f.tensors, f.index, f.mapping = nil, nil, nil
-	if m == nil {
-		return nil
-	}
-	return m.Close()
-}

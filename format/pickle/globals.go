@@ -3,6 +3,7 @@ package pickle
 import (
 	"strings"
 
+	"github.com/inferflow/inferflow/format/shelf"
 	"github.com/inferflow/inferflow/quant"
 )
 
@@ -10,7 +11,7 @@ import (
 // and each stands for data; none is looked up or called.
 type global struct{ module, name string }
 
-func (g global) String() string { return quote(g.module + "." + g.name) }
+func (g global) String() string { return shelf.Quote(g.module + "." + g.name) }
 
 // storageTypes are PyTorch's classes of typed storages.
 var storageTypes = map[string]quant.Type{

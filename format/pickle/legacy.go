@@ -5,6 +5,8 @@ import (
 	"encoding/binary"
 	"fmt"
 	"math/big"
+
+	"github.com/inferflow/inferflow/format/shelf"
 )
 
 // legacyMagic is the first object of a checkpoint before PyTorch 1.6.
@@ -14,7 +16,7 @@ var legacyMagic, _ = new(big.Int).SetString("1950a86a20f9469cfc6c", 16)
 const legacyVersion = 1001
 
 // parse reads a whole checkpoint in any layout.
-func parse(name string, data []byte) (*part, error) {
+func parse(name string, data []byte) (*shelf.Part, error) {
 	root, err := parseRoot(data)
 	var tensors []named
 	if err == nil {
@@ -23,14 +25,14 @@ func parse(name string, data []byte) (*part, error) {
 	if err != nil {
 		return nil, fmt.Errorf("pickle: %s: %w", name, err)
 	}
-	p := &part{name: name}
+	p := &shelf.Part{Name: name}
 	c := &copier{left: uint64(len(data))}
 	for _, t := range tensors {
 		v, offset, err := c.place(t.name, t.t)
 		if err != nil {
 			return nil, fmt.Errorf("pickle: %s: %w", name, err)
 		}
-		p.tensors, p.offsets = append(p.tensors, v), append(p.offsets, offset)
+		p.Add(v, offset)
 	}
 	return p, nil
 }
@@ -117,10 +119,10 @@ func (l *legacy) persistent(id any) (any, error) {
 		old = s
 		l.found[s.key] = s
 	} else if old.typ != s.typ || old.bytes != s.bytes || old.numel != s.numel {
-		return nil, fmt.Errorf("storage %s is described in two ways: %w", quote(s.key), ErrCorrupt)
+		return nil, fmt.Errorf("storage %s is described in two ways: %w", shelf.Quote(s.key), ErrCorrupt)
 	}
 	if t := id.(*tuple); len(t.items) > 5 && t.items[5] != nil {
-		return nil, fmt.Errorf("storage %s is a view of another, as PyTorch wrote before 0.4; load and save it once: %w", quote(s.key), ErrUnsupported)
+		return nil, fmt.Errorf("storage %s is a view of another, as PyTorch wrote before 0.4; load and save it once: %w", shelf.Quote(s.key), ErrUnsupported)
 	}
 	return old, nil
 }
@@ -136,14 +138,14 @@ func (l *legacy) storages(keys any) error {
 		key, _ := k.(string)
 		s, ok := l.found[key]
 		if !ok || s.data != nil {
-			return fmt.Errorf("storage %s is listed but not described, or twice: %w", quote(key), ErrCorrupt)
+			return fmt.Errorf("storage %s is listed but not described, or twice: %w", shelf.Quote(key), ErrCorrupt)
 		}
 		want, ok := s.size()
 		if rest := len(l.data) - l.at; !ok || rest < 8 || want > uint64(rest-8) {
-			return fmt.Errorf("storage %s of %d values of %s does not fit the file; was the download cut short?: %w", quote(key), s.numel, s.typ, ErrCorrupt)
+			return fmt.Errorf("storage %s of %d values of %s does not fit the file; was the download cut short?: %w", shelf.Quote(key), s.numel, s.typ, ErrCorrupt)
 		}
 		if n := binary.LittleEndian.Uint64(l.data[l.at:]); n != s.numel {
-			return fmt.Errorf("storage %s has %d values, %d are described: %w", quote(key), n, s.numel, ErrCorrupt)
+			return fmt.Errorf("storage %s has %d values, %d are described: %w", shelf.Quote(key), n, s.numel, ErrCorrupt)
 		}
 		l.at += 8
 		end := l.at + int(want)

@@ -8,6 +8,8 @@ import (
 	"math/big"
 	"strconv"
 	"strings"
+
+	"github.com/inferflow/inferflow/format/shelf"
 )
 
 // Limits of one pickled object. A checkpoint of 100,000 tensors takes a
@@ -203,7 +205,7 @@ func (m *machine) lineKey() (uint64, error) {
 	}
 	n, err := strconv.ParseUint(s, 10, 63)
 	if err != nil {
-		return 0, m.bad(ErrCorrupt, "%s is no key", quote(s))
+		return 0, m.bad(ErrCorrupt, "%s is no key", shelf.Quote(s))
 	}
 	return n, nil
 }
@@ -243,7 +245,7 @@ func (m *machine) text(s string) error {
 	}
 	v, ok := new(big.Int).SetString(s, 10)
 	if !ok {
-		return m.bad(ErrCorrupt, "%s is no integer", quote(s))
+		return m.bad(ErrCorrupt, "%s is no integer", shelf.Quote(s))
 	}
 	return m.number(v)
 }
@@ -279,10 +281,10 @@ func (m *machine) quoted() error {
 		return err
 	}
 	if len(s) < 2 || s[0] != s[len(s)-1] || s[0] != '\'' && s[0] != '"' {
-		return m.bad(ErrCorrupt, "%s is no quoted string", quote(s))
+		return m.bad(ErrCorrupt, "%s is no quoted string", shelf.Quote(s))
 	}
 	if strings.Contains(s, `\`) {
-		return m.bad(ErrUnsupported, "escapes in the string %s", quote(s))
+		return m.bad(ErrUnsupported, "escapes in the string %s", shelf.Quote(s))
 	}
 	return m.build(s[1 : len(s)-1])
 }

@@ -1,6 +1,10 @@
 package pickle
 
-import "strconv"
+import (
+	"strconv"
+
+	"github.com/inferflow/inferflow/format/shelf"
+)
 
 // opcodes are the instructions of protocols 0 to 5 that build data. What would
 // call, import or make objects of classes is refused by name.
@@ -101,7 +105,7 @@ func (m *machine) opFloatLine() error {
 	}
 	f, err := strconv.ParseFloat(s, 64)
 	if err != nil {
-		return m.bad(ErrCorrupt, "%s is no number", quote(s))
+		return m.bad(ErrCorrupt, "%s is no number", shelf.Quote(s))
 	}
 	return m.push(f)
 }

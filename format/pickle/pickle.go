@@ -19,8 +19,8 @@ import (
 	"strings"
 
 	"github.com/inferflow/inferflow/format/safetensors"
+	"github.com/inferflow/inferflow/format/shelf"
 	"github.com/inferflow/inferflow/internal/sys"
-	"github.com/inferflow/inferflow/tensor"
 )
 
 // Errors that callers branch on. Every error names the file and, where there
@@ -42,22 +42,11 @@ const (
 
 // File is an opened checkpoint, or all shards of a folder. Its views alias the
 // mapping, except those of tensors that are stored with other strides than
-// their shape has, which are copies; all are valid until Close.
+// their shape has, which are copies; all are valid until Close. Tensors that
+// share a storage share bytes.
 type File struct {
-	path    string
-	parts   []*part
-	tensors []tensor.View
-	owner   []int // index into parts of each tensor
-	offsets []int // in the file, −1 for a copy
-	index   map[string]int
-}
-
-// part is one file.
-type part struct {
-	name    string
-	mapping *sys.Mapping // nil where the bytes are the caller's
-	tensors []tensor.View
-	offsets []int
+	shelf.Shelf
+	path string
 }
 
 // Open maps a checkpoint, all shards of a pytorch_model.bin.index.json, or
@@ -80,7 +69,7 @@ func Open(path string) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return assemble(path, []*part{p}, nil)
+	return assemble(path, []*shelf.Part{p}, nil)
 }
 
 // leftovers of training that lie beside a model and are none.
@@ -135,11 +124,11 @@ func openIndex(path string) (*File, error) {
 	if len(missing) > 0 {
 		return nil, fmt.Errorf("pickle: %s: lists %d files, these are not there: %.500s: %w", path, len(names), strings.Join(missing, ", "), ErrMissing)
 	}
-	var parts []*part
+	var parts []*shelf.Part
 	for _, name := range names {
 		p, err := openPart(filepath.Join(filepath.Dir(path), name))
 		if err != nil {
-			closeParts(parts)
+			shelf.CloseAll(parts)
 			return nil, err
 		}
 		parts = append(parts, p)
@@ -147,7 +136,7 @@ func openIndex(path string) (*File, error) {
 	return assemble(path, parts, where)
 }
 
-func openPart(path string) (*part, error) {
+func openPart(path string) (*shelf.Part, error) {
 	m, err := sys.MapFile(path)
 	if err != nil {
 		return nil, fmt.Errorf("pickle: %w", err)
@@ -157,7 +146,7 @@ func openPart(path string) (*part, error) {
 		m.Close()
 		return nil, err
 	}
-	p.mapping = m
+	p.Mapping = m
 	return p, nil
 }
 
@@ -168,35 +157,17 @@ func Parse(name string, data []byte) (*File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return assemble(name, []*part{p}, nil)
+	return assemble(name, []*shelf.Part{p}, nil)
 }
 
 // assemble joins the tensors of all parts. where, if not nil, says which file
 // a tensor is to be taken from when several hold it. It owns the parts.
-func assemble(path string, parts []*part, where map[string]string) (*File, error) {
-	f := &File{path: path, parts: parts, index: map[string]int{}}
-	for i, p := range parts {
-		for k, v := range p.tensors {
-			if home, ok := where[v.Name]; ok && home != filepath.Base(p.name) {
-				continue
-			}
-			if _, dup := f.index[v.Name]; dup {
-				f.Close()
-				return nil, fmt.Errorf("pickle: %s: tensor %s stands there twice, or in another shard too: %w", p.name, quote(v.Name), ErrCorrupt)
-			}
-			f.index[v.Name] = len(f.tensors)
-			f.tensors = append(f.tensors, v)
-			f.owner = append(f.owner, i)
-			f.offsets = append(f.offsets, p.offsets[k])
-		}
+func assemble(path string, parts []*shelf.Part, where map[string]string) (*File, error) {
+	all, err := shelf.New(parts, where)
+	if err != nil {
+		return nil, fmt.Errorf("pickle: %s: %w: %w", path, err, ErrCorrupt)
 	}
-	for _, name := range slices.Sorted(maps.Keys(where)) {
-		if _, ok := f.index[name]; !ok {
-			f.Close()
-			return nil, fmt.Errorf("pickle: %s: tensor %s should be in %s, which lacks it: %w", path, quote(name), where[name], ErrCorrupt)
-		}
-	}
-	return f, nil
+	return &File{all, path}, nil
 }
 
 // Kind is "pickle".
@@ -204,67 +175,3 @@ func (f *File) Kind() string { return "pickle" }
 
 // Path is the file that was read: the only one, or the index.
 func (f *File) Path() string { return f.path }
-
-// Files are the paths of all files that hold tensors.
-func (f *File) Files() []string {
-	names := make([]string, len(f.parts))
-	for i, p := range f.parts {
-		names[i] = p.name
-	}
-	return names
-}
-
-// Tensors lists all tensors in the order of the checkpoint, file after file.
-// The slice belongs to the File. Tensors that share a storage share bytes.
-func (f *File) Tensors() []tensor.View { return f.tensors }
-
-// Tensor finds a tensor by its name.
-func (f *File) Tensor(name string) (tensor.View, bool) {
-	i, ok := f.index[name]
-	if !ok {
-		return tensor.View{}, false
-	}
-	return f.tensors[i], true
-}
-
-// Release tells the system that the pages of a tensor are not needed soon.
-// Reading the view afterwards is right, only slower. A tensor that is not this
-// file's is ignored.
-func (f *File) Release(name string) error {
-	i, ok := f.index[name]
-	if !ok {
-		return nil
-	}
-	m := f.parts[f.owner[i]].mapping
-	if m == nil || f.offsets[i] < 0 || len(f.tensors[i].Data) == 0 {
-		return nil
-	}
-	return m.Advise(f.offsets[i], len(f.tensors[i].Data), sys.DontNeed)
-}
-
-// Close unmaps the files. Views must not be used afterwards. A second Close
-// does nothing.
-func (f *File) Close() error {
-	f.tensors, f.index = nil, nil
-	return closeParts(f.parts)
-}
-
-func closeParts(parts []*part) error {
-	var all []error
-	for _, p := range parts {
-		if p.mapping != nil {
-			all = append(all, p.mapping.Close())
-			p.mapping = nil
-		}
-	}
-	return errors.Join(all...)
-}
-
-// quote renders a name from a file for an error: escaped, and cut where a
-// hostile file made it long.
-func quote(s string) string {
-	if len(s) > 100 {
-		return fmt.Sprintf("%q… (%d bytes)", s[:100], len(s))
-	}
-	return fmt.Sprintf("%q", s)
-}

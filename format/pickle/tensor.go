@@ -5,6 +5,7 @@ import (
 	"math"
 	"math/bits"
 
+	"github.com/inferflow/inferflow/format/shelf"
 	"github.com/inferflow/inferflow/quant"
 	"github.com/inferflow/inferflow/tensor"
 )
@@ -154,7 +155,7 @@ type copier struct{ left uint64 }
 // in order, else a copy. The offset is −1 for a copy.
 func (c *copier) place(name string, t *strided) (v tensor.View, offset int, err error) {
 	bad := func(is error, format string, args ...any) error {
-		return fmt.Errorf("tensor %s: %s: %w", quote(name), fmt.Sprintf(format, args...), is)
+		return fmt.Errorf("tensor %s: %s: %w", shelf.Quote(name), fmt.Sprintf(format, args...), is)
 	}
 	n, end, ok := t.elements()
 	l, _ := t.typ.Layout()
@@ -162,7 +163,7 @@ func (c *copier) place(name string, t *strided) (v tensor.View, offset int, err 
 	have := uint64(len(t.storage.data)) / size
 	switch {
 	case t.storage.data == nil && t.storage.numel > 0:
-		return v, 0, bad(ErrCorrupt, "its storage %s is not in the file", quote(t.storage.key))
+		return v, 0, bad(ErrCorrupt, "its storage %s is not in the file", shelf.Quote(t.storage.key))
 	case !ok || n > 0 && end > have || t.offset > have:
 		return v, 0, bad(ErrCorrupt, "shape %v with strides %v from %d leaves its storage of %d values", t.shape, t.stride, t.offset, have)
 	}

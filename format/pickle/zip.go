@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/inferflow/inferflow/format/shelf"
 	"github.com/inferflow/inferflow/quant"
 )
 
@@ -42,7 +43,7 @@ func parseZip(data []byte) (root any, err error) {
 			return nil, err
 		}
 		if string(b) != "little" {
-			return nil, fmt.Errorf("byte order %s: %w", quote(string(b)), ErrUnsupported)
+			return nil, fmt.Errorf("byte order %s: %w", shelf.Quote(string(b)), ErrUnsupported)
 		}
 	}
 	if _, ok := a.entries[a.folder+"constants.pkl"]; ok {
@@ -73,9 +74,9 @@ func (a *archive) list(files []*zip.File) error {
 	for _, f := range files {
 		switch {
 		case strings.HasPrefix(f.Name, "/") || strings.Contains(f.Name, `\`) || slices.Contains(strings.Split(f.Name, "/"), ".."):
-			return fmt.Errorf("zip: the name %s leads out of the archive: %w", quote(f.Name), ErrCorrupt)
+			return fmt.Errorf("zip: the name %s leads out of the archive: %w", shelf.Quote(f.Name), ErrCorrupt)
 		case a.entries[f.Name] != nil:
-			return fmt.Errorf("zip: %s stands there twice: %w", quote(f.Name), ErrCorrupt)
+			return fmt.Errorf("zip: %s stands there twice: %w", shelf.Quote(f.Name), ErrCorrupt)
 		}
 		a.entries[f.Name] = f
 		if path.Base(f.Name) == "data.pkl" && strings.Count(f.Name, "/") <= 1 && a.folder == "" {
@@ -86,7 +87,7 @@ func (a *archive) list(files []*zip.File) error {
 		}
 		at, err := f.DataOffset()
 		if err != nil || f.CompressedSize64 > math.MaxInt64 || at < 0 || at > int64(len(a.data)) || int64(f.CompressedSize64) > int64(len(a.data))-at {
-			return fmt.Errorf("zip: %s lies outside the file; was the download cut short?: %w", quote(f.Name), ErrCorrupt)
+			return fmt.Errorf("zip: %s lies outside the file; was the download cut short?: %w", shelf.Quote(f.Name), ErrCorrupt)
 		}
 		spans = append(spans, span{at, at + int64(f.CompressedSize64), f.Name})
 	}
@@ -101,7 +102,7 @@ func (a *archive) list(files []*zip.File) error {
 	})
 	for i := 1; i < len(spans); i++ {
 		if spans[i].from < spans[i-1].to {
-			return fmt.Errorf("zip: %s and %s overlap: %w", quote(spans[i-1].name), quote(spans[i].name), ErrCorrupt)
+			return fmt.Errorf("zip: %s and %s overlap: %w", shelf.Quote(spans[i-1].name), shelf.Quote(spans[i].name), ErrCorrupt)
 		}
 	}
 	return nil
@@ -111,15 +112,15 @@ func (a *archive) list(files []*zip.File) error {
 func (a *archive) stored(f *zip.File) (b []byte, offset int, err error) {
 	switch {
 	case f.Method != zip.Store || f.CompressedSize64 != f.UncompressedSize64:
-		return nil, 0, fmt.Errorf("zip: %s is compressed, which PyTorch never writes and cannot be mapped: %w", quote(f.Name), ErrUnsupported)
+		return nil, 0, fmt.Errorf("zip: %s is compressed, which PyTorch never writes and cannot be mapped: %w", shelf.Quote(f.Name), ErrUnsupported)
 	case f.Flags&1 != 0:
-		return nil, 0, fmt.Errorf("zip: %s is encrypted: %w", quote(f.Name), ErrUnsupported)
+		return nil, 0, fmt.Errorf("zip: %s is encrypted: %w", shelf.Quote(f.Name), ErrUnsupported)
 	case f.CompressedSize64 == 0:
 		return []byte{}, 0, nil
 	}
 	at, err := f.DataOffset()
 	if err != nil {
-		return nil, 0, fmt.Errorf("zip: %s: %v: %w", quote(f.Name), err, ErrCorrupt)
+		return nil, 0, fmt.Errorf("zip: %s: %v: %w", shelf.Quote(f.Name), err, ErrCorrupt)
 	}
 	end := at + int64(f.CompressedSize64)
 	return a.data[at:end:end], int(at), nil
@@ -133,19 +134,19 @@ func (a *archive) persistent(id any) (any, error) {
 	}
 	if old, ok := a.found[s.key]; ok {
 		if old.typ != s.typ || old.bytes != s.bytes || old.numel != s.numel {
-			return nil, fmt.Errorf("storage %s is described in two ways: %w", quote(s.key), ErrCorrupt)
+			return nil, fmt.Errorf("storage %s is described in two ways: %w", shelf.Quote(s.key), ErrCorrupt)
 		}
 		return old, nil
 	}
 	f, ok := a.entries[a.folder+"data/"+s.key]
 	if !ok {
-		return nil, fmt.Errorf("storage %s is not in the archive: %w", quote(s.key), ErrCorrupt)
+		return nil, fmt.Errorf("storage %s is not in the archive: %w", shelf.Quote(s.key), ErrCorrupt)
 	}
 	if s.data, s.offset, err = a.stored(f); err != nil {
 		return nil, err
 	}
 	if n, ok := s.size(); !ok || n != uint64(len(s.data)) {
-		return nil, fmt.Errorf("storage %s holds %d bytes, %d values of %s take %d: %w", quote(s.key), len(s.data), s.numel, s.typ, n, ErrCorrupt)
+		return nil, fmt.Errorf("storage %s holds %d bytes, %d values of %s take %d: %w", shelf.Quote(s.key), len(s.data), s.numel, s.typ, n, ErrCorrupt)
 	}
 	a.found[s.key] = s
 	return s, nil

@@ -6,6 +6,7 @@ import (
 	"math/bits"
 	"unicode/utf8"
 
+	"github.com/inferflow/inferflow/format/shelf"
 	"github.com/inferflow/inferflow/quant"
 	"github.com/inferflow/inferflow/tensor"
 )
@@ -120,7 +121,7 @@ func (s *scanner) entry(e *entry) error {
 			}
 			return err
 		}
-		return s.bad("tensor %s has the key %s; dtype, shape and data_offsets are known", quote(e.name), quote(key))
+		return s.bad("tensor %s has the key %s; dtype, shape and data_offsets are known", shelf.Quote(e.name), shelf.Quote(key))
 	})
 	if err == nil && have != 3 {
 		err = s.bad("%s lacks one of dtype, shape and data_offsets", what)
@@ -135,7 +136,7 @@ func (s *scanner) dtype(what place, t *quant.Type) error {
 	}
 	var ok bool
 	if *t, ok = dtypes[name]; !ok {
-		return fmt.Errorf("offset %d: tensor %s: dtype %s: %w", s.at, quote(what.name), quote(name), ErrUnsupported)
+		return fmt.Errorf("offset %d: tensor %s: dtype %s: %w", s.at, shelf.Quote(what.name), shelf.Quote(name), ErrUnsupported)
 	}
 	return nil
 }

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/inferflow/inferflow/format/shelf"
 	"github.com/inferflow/inferflow/internal/sys"
 )
 
@@ -40,7 +41,9 @@ func openIndex(path string) (*File, error) {
 	for _, name := range names {
 		p, err := openPart(filepath.Join(filepath.Dir(path), name))
 		if err != nil {
-			closeParts(parts)
+			for _, p := range parts {
+				p.Close()
+			}
 			return nil, err
 		}
 		parts = append(parts, p)
@@ -86,7 +89,7 @@ func parseIndex(text []byte, suffix string) (where map[string]string, err error)
 	err = s.object(place{what: "the index"}, 0, func(key string) error {
 		if key != "weight_map" {
 			if err := s.skip(); err != nil {
-				return s.bad("%s: broken JSON: %v", quote(key), err)
+				return s.bad("%s: broken JSON: %v", shelf.Quote(key), err)
 			}
 			return nil
 		}
@@ -100,7 +103,7 @@ func parseIndex(text []byte, suffix string) (where map[string]string, err error)
 				return err
 			}
 			if err == nil && !plainName(file, suffix) {
-				err = s.bad("tensor %s: the file %s is no plain name of a %s file in the same folder", quote(name), quote(file), suffix)
+				err = s.bad("tensor %s: the file %s is no plain name of a %s file in the same folder", shelf.Quote(name), shelf.Quote(file), suffix)
 			}
 			if err == nil {
 				where[name], files[file] = file, file

@@ -15,6 +15,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/inferflow/inferflow/format/shelf"
 	"github.com/inferflow/inferflow/internal/sys"
 	"github.com/inferflow/inferflow/tensor"
 )
@@ -45,21 +46,14 @@ type File struct {
 	// any; often {"format": "pt"}.
 	Metadata map[string]string
 
-	path    string
-	parts   []*part
-	tensors []tensor.View
-	owner   []int // index into parts of each tensor
-	offsets []int
-	index   map[string]int
+	shelf.Shelf
+	path string
 }
 
 // part is one file: its tensors in the order of their data.
 type part struct {
-	name    string
-	mapping *sys.Mapping // nil where the bytes are the caller's
-	meta    map[string]string
-	tensors []tensor.View
-	offsets []int // of the data from the start of the file
+	shelf.Part
+	meta map[string]string
 }
 
 // Open maps a .safetensors file, all shards of a model.safetensors.index.json,
@@ -135,7 +129,7 @@ func openPart(path string) (*part, error) {
 		m.Close()
 		return nil, err
 	}
-	p.mapping = m
+	p.Mapping = m
 	return p, nil
 }
 
@@ -159,7 +153,7 @@ func parse(name string, data []byte) (*part, error) {
 	if err != nil {
 		return nil, fmt.Errorf("safetensors: %s: header: %w", name, err)
 	}
-	p := &part{name: name, meta: h.meta}
+	p := &part{Part: shelf.Part{Name: name}, meta: h.meta}
 	return p, p.place(h.entries, data, start)
 }
 
@@ -170,11 +164,11 @@ func (p *part) place(entries []entry, data []byte, start int) error {
 	if !slices.IsSortedFunc(entries, order) {
 		slices.SortStableFunc(entries, order)
 	}
-	p.tensors, p.offsets = make([]tensor.View, 0, len(entries)), make([]int, 0, len(entries))
+	p.Tensors, p.Offsets = make([]tensor.View, 0, len(entries)), make([]int, 0, len(entries))
 	size, at := uint64(len(data)-start), uint64(0)
 	for _, e := range entries {
 		bad := func(format string, args ...any) error {
-			return fmt.Errorf("safetensors: %s: tensor %s: %s: %w", p.name, quote(e.name), fmt.Sprintf(format, args...), ErrCorrupt)
+			return fmt.Errorf("safetensors: %s: tensor %s: %s: %w", p.Name, shelf.Quote(e.name), fmt.Sprintf(format, args...), ErrCorrupt)
 		}
 		want, ok := e.bytes()
 		switch {
@@ -189,11 +183,10 @@ func (p *part) place(entries []entry, data []byte, start int) error {
 		}
 		at = e.end
 		lo, hi := start+int(e.begin), start+int(e.end)
-		p.tensors = append(p.tensors, tensor.View{Name: e.name, Type: e.typ, Shape: e.shape, Data: data[lo:hi:hi]})
-		p.offsets = append(p.offsets, lo)
+		p.Add(tensor.View{Name: e.name, Type: e.typ, Shape: e.shape, Data: data[lo:hi:hi]}, lo)
 	}
 	if at != size {
-		return fmt.Errorf("safetensors: %s: offset %d: %d bytes follow the last tensor: %w", p.name, uint64(start)+at, size-at, ErrCorrupt)
+		return fmt.Errorf("safetensors: %s: offset %d: %d bytes follow the last tensor: %w", p.Name, uint64(start)+at, size-at, ErrCorrupt)
 	}
 	return nil
 }
@@ -201,39 +194,16 @@ func (p *part) place(entries []entry, data []byte, start int) error {
 // assemble joins the tensors of all parts. where, if not nil, says which file
 // a tensor is to be taken from when several hold it. It owns the parts.
 func assemble(path string, parts []*part, where map[string]string) (*File, error) {
-	n := 0
-	for _, p := range parts {
-		n += len(p.tensors)
-	}
-	f := &File{path: path, parts: parts, index: make(map[string]int, n), tensors: make([]tensor.View, 0, n), owner: make([]int, 0, n), offsets: make([]int, 0, n)}
+	f := &File{path: path}
+	list := make([]*shelf.Part, len(parts))
 	for i, p := range parts {
-		if f.Metadata == nil {
+		if list[i] = &p.Part; f.Metadata == nil {
 			f.Metadata = p.meta
 		}
-		for k, v := range p.tensors {
-			if home, ok := where[v.Name]; ok && home != filepath.Base(p.name) {
-				continue
-			}
-			if _, dup := f.index[v.Name]; dup {
-				f.Close()
-				return nil, fmt.Errorf("safetensors: %s: tensor %s stands there and in another shard: %w", p.name, quote(v.Name), ErrCorrupt)
-			}
-			f.index[v.Name] = len(f.tensors)
-			f.tensors = append(f.tensors, v)
-			f.owner = append(f.owner, i)
-			f.offsets = append(f.offsets, p.offsets[k])
-		}
 	}
-	var lacking []string
-	for name := range where {
-		if _, ok := f.index[name]; !ok {
-			lacking = append(lacking, name)
-		}
-	}
-	if len(lacking) > 0 {
-		f.Close()
-		lacks := slices.Min(lacking)
-		return nil, fmt.Errorf("safetensors: %s: tensor %s should be in %s, which lacks it: %w", path, quote(lacks), where[lacks], ErrCorrupt)
+	var err error
+	if f.Shelf, err = shelf.New(list, where); err != nil {
+		return nil, fmt.Errorf("safetensors: %s: %w: %w", path, err, ErrCorrupt)
 	}
 	return f, nil
 }
@@ -243,67 +213,3 @@ func (f *File) Kind() string { return "safetensors" }
 
 // Path is the file that was read: the only one, or the index.
 func (f *File) Path() string { return f.path }
-
-// Files are the paths of all files that hold tensors.
-func (f *File) Files() []string {
-	names := make([]string, len(f.parts))
-	for i, p := range f.parts {
-		names[i] = p.name
-	}
-	return names
-}
-
-// Tensors lists all tensors in the order of their data, file after file. The
-// slice belongs to the File.
-func (f *File) Tensors() []tensor.View { return f.tensors }
-
-// Tensor finds a tensor by its name.
-func (f *File) Tensor(name string) (tensor.View, bool) {
-	i, ok := f.index[name]
-	if !ok {
-		return tensor.View{}, false
-	}
-	return f.tensors[i], true
-}
-
-// Release tells the system that the pages of a tensor are not needed soon.
-// Reading the view afterwards is right, only slower. A tensor that is not this
-// file's is ignored.
-func (f *File) Release(name string) error {
-	i, ok := f.index[name]
-	if !ok {
-		return nil
-	}
-	m := f.parts[f.owner[i]].mapping
-	if m == nil || len(f.tensors[i].Data) == 0 {
-		return nil
-	}
-	return m.Advise(f.offsets[i], len(f.tensors[i].Data), sys.DontNeed)
-}
-
-// Close unmaps the files. Views must not be used afterwards. A second Close
-// does nothing.
-func (f *File) Close() error {
-	f.tensors, f.index = nil, nil
-	return closeParts(f.parts)
-}
-
-func closeParts(parts []*part) error {
-	var all []error
-	for _, p := range parts {
-		if p.mapping != nil {
-			all = append(all, p.mapping.Close())
-			p.mapping = nil
-		}
-	}
-	return errors.Join(all...)
-}
-
-// quote renders a name from a file for an error: escaped, and cut where a
-// hostile file made it long.
-func quote(s string) string {
-	if len(s) > 100 {
-		return fmt.Sprintf("%q… (%d bytes)", s[:100], len(s))
-	}
-	return fmt.Sprintf("%q", s)
-}

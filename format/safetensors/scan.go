@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"unicode/utf8"
+
+	"github.com/inferflow/inferflow/format/shelf"
 )
 
 // scanner reads JSON whose form is known, in one pass over the text. Package
@@ -24,7 +26,7 @@ type place struct{ what, name, field string }
 func (p place) String() string {
 	s := p.what
 	if p.name != "" || p.field != "" {
-		s += " " + quote(p.name)
+		s += " " + shelf.Quote(p.name)
 	}
 	if p.field != "" {
 		s += ": " + p.field
@@ -92,7 +94,7 @@ func (s *scanner) object(what place, many int, field func(key string) error) err
 			return err
 		}
 		if !seen.add(key) {
-			return s.bad("%s has the key %s twice", what, quote(key))
+			return s.bad("%s has the key %s twice", what, shelf.Quote(key))
 		}
 		if err := s.take(':', "a colon"); err != nil {
 			return err

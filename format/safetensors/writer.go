@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 
+	"github.com/inferflow/inferflow/format/shelf"
 	"github.com/inferflow/inferflow/internal/sys"
 	"github.com/inferflow/inferflow/quant"
 	"github.com/inferflow/inferflow/tensor"
@@ -45,7 +46,7 @@ var dtypeNames = func() map[quant.Type]string {
 // must write exactly the bytes of all rows.
 func (w *Writer) Add(name string, t quant.Type, shape tensor.Shape, data func(io.Writer) error) error {
 	bad := func(format string, args ...any) error {
-		return fmt.Errorf("safetensors: write: tensor %s: %s: %w", quote(name), fmt.Sprintf(format, args...), ErrWrite)
+		return fmt.Errorf("safetensors: write: tensor %s: %s: %w", shelf.Quote(name), fmt.Sprintf(format, args...), ErrWrite)
 	}
 	e := entry{name: name, typ: t, shape: append(tensor.Shape{}, shape...), begin: w.size}
 	switch {
@@ -126,10 +127,10 @@ func (w *Writer) WriteTo(out io.Writer) (int64, error) {
 	for _, t := range w.tensors {
 		start := c.N
 		if err := t.data(c); err != nil {
-			return c.N, fmt.Errorf("safetensors: write: tensor %s: %w", quote(t.name), err)
+			return c.N, fmt.Errorf("safetensors: write: tensor %s: %w", shelf.Quote(t.name), err)
 		}
 		if got := uint64(c.N - start); got != t.end-t.begin {
-			return c.N, fmt.Errorf("safetensors: write: tensor %s: %d bytes were written, its shape takes %d: %w", quote(t.name), got, t.end-t.begin, ErrWrite)
+			return c.N, fmt.Errorf("safetensors: write: tensor %s: %d bytes were written, its shape takes %d: %w", shelf.Quote(t.name), got, t.end-t.begin, ErrWrite)
 		}
 	}
 	return c.N, nil
