@@ -31,7 +31,7 @@ func Fuse(g *graph.Graph, o Options) (*program.Program, error) {
 		}
 		g = s
 	}
-	c := &cover{g: splitLinears(g), o: o, need: map[int]bool{}, bufs: map[int]program.Buf{}, rows: map[int]keptRows{}, later: map[int]func(){}}
+	c := &cover{g: addBiases(splitLinears(g)), o: o, need: map[int]bool{}, bufs: map[int]program.Buf{}, rows: map[int]keptRows{}, later: map[int]func(){}}
 	c.uses = users(c.g)
 	c.domain = outDomain(c.g, c.uses)
 	c.p = &program.Program{Graph: c.g, Layers: g.Layers}

@@ -1,6 +1,10 @@
 package compile
 
-import "github.com/inferflow/inferflow/internal/graph"
+import (
+	"slices"
+
+	"github.com/inferflow/inferflow/internal/graph"
+)
 
 // splitLinears rewrites a linear whose result is only ever cut along its
 // output into one linear a cut, over the rows of the weight: fused q, k, v or
@@ -44,4 +48,30 @@ func cutRows(w *graph.Weight, a *graph.SliceAttr) *graph.Weight {
 	shape := append([]int{}, w.Shape...)
 	shape[0] = (a.To - a.From + a.Step - 1) / a.Step
 	return &graph.Weight{Op: graph.WSlice, Args: []*graph.Weight{w}, Shape: shape, Axis: 0, From: a.From, To: a.To, Step: a.Step, Line: w.Line}
+}
+
+// addBiases rewrites the sum of a linear without a bias and a stored vector of
+// its width as a linear with that bias: the same sum in the same order. The
+// graph is a copy already.
+func addBiases(g *graph.Graph) *graph.Graph {
+	uses := users(g)
+	for _, n := range g.Nodes {
+		a, ok := n.Attr.(*graph.BinaryAttr)
+		if n.Op != graph.OpBinary || !ok || a.F != "add" || len(n.Shape) != 1 {
+			continue
+		}
+		for _, p := range [][2]int{{n.In[0], n.In[1]}, {n.In[1], n.In[0]}} {
+			product, vector := g.Nodes[strip(g, p[0])], g.Nodes[strip(g, p[1])]
+			l, isLinear := product.Attr.(*graph.LinearAttr)
+			v, isParam := vector.Attr.(*graph.ParamAttr)
+			if !isLinear || !isParam || l.B != nil || len(uses[product.ID]) != 1 || !plainLinear(product, g) || !slices.Equal(v.W.Shape, n.Shape) || l.W.Shape[0] != n.Shape[0] {
+				continue
+			}
+			m := *n
+			m.Op, m.In, m.Attr = graph.OpLinear, product.In, &graph.LinearAttr{W: l.W, B: v.W}
+			g.Nodes[n.ID] = &m
+			break
+		}
+	}
+	return g
 }
