@@ -315,10 +315,13 @@ func (l *loader) allocate() error {
 
 // room is the number of values that a buffer holds at most. Only rows of a
 // source may be more than a batch's of tokens: the logits of so many would be
-// gigabytes.
+// gigabytes. What is the same for all tokens has one.
 func (s *Stage) room(b program.Buffer) int {
 	rows := s.o.Limits.Rows
-	if b.Memory || b.Const {
+	if b.Const {
+		return b.Width + 16
+	}
+	if b.Memory {
 		rows = s.o.Limits.Capacity()
 	}
 	return (rows + gemm.SpareRows) * b.Width
