@@ -348,7 +348,7 @@ func (r *rebinder) matched() (rule servesRule, index int, ok bool, err error) {
 var bare = []string{".ssm_a", ".ssm_d", ".ssm_dt"}
 
 // bareHF are tensors of folders whose names end so, though GGUF adds .weight.
-var bareHF = []string{".sinks"}
+var bareHF = []string{".sinks", ".experts.gate_up_proj", ".experts.down_proj"}
 
 // targetNames are the names of a found tensor in the other binding.
 func (r *rebinder) targetNames(a askedTensor) []string {

@@ -25,9 +25,11 @@ folder (weights, config.json, tokenizer.json; OUT.safetensors names the file of
 weights, the others are laid beside it).
 
 The model's specification says how tensors and settings are called in the other
-format and how their values are laid out there. What GGUF has no key for is kept
-under inferflow.config, which this program reads back; where other programs would
-then answer differently it says so. Files are replaced whole or not at all.`,
+format and how their values are laid out there. What GGUF has no key or tensor for
+is kept under keys of our own, which this program reads back; where other programs
+would then answer differently it says so. A family that llama.cpp does not know is
+written as the folder stands, for this program alone. Files are replaced whole or
+not at all.`,
 		Example: `  inferflow convert ./folder model.gguf --type f16
   inferflow convert model.gguf ./folder --type bf16
   inferflow convert pytorch_model.bin model.safetensors`,

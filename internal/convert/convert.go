@@ -50,8 +50,10 @@ func Run(in, out string, o Options) error {
 	defer files.Close()
 	c := &job{files: files, o: o}
 	if strings.EqualFold(filepath.Ext(out), ".gguf") {
-		if same(in, out) {
-			return fmt.Errorf("convert: %s: %w: it is its own target", in, ErrConvert)
+		for _, part := range append(files.Files(), in) {
+			if same(part, out) {
+				return fmt.Errorf("convert: %s: %w: it is its own target", part, ErrConvert)
+			}
 		}
 		return c.toGGUF(out)
 	}

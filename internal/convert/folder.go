@@ -32,15 +32,15 @@ func (c *job) toFolder(out string) error {
 		file = filepath.Join(out, "model.safetensors")
 	}
 	dir := filepath.Dir(file)
-	if same(dir, c.files.Folder()) || same(file, c.files.Path()) {
+	if same(dir, c.files.Folder()) || slices.ContainsFunc(c.files.Files(), func(part string) bool { return same(part, file) }) {
 		return fmt.Errorf("convert: %s: %w: it is its own target; choose another folder", dir, ErrConvert)
-	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
-		return fmt.Errorf("convert: %w", err)
 	}
 	texts, tensors, err := c.folder()
 	if err != nil {
 		return err
+	}
+	if err := os.MkdirAll(dir, 0o777); err != nil {
+		return fmt.Errorf("convert: %w", err)
 	}
 	w := &safetensors.Writer{Metadata: map[string]string{"format": "pt"}}
 	for _, t := range tensors {
