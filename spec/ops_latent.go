@@ -59,26 +59,30 @@ func doExpertLinear(t *tracer, name string, args starlark.Tuple, kwargs []starla
 	return t.apply(graph.OpExpertLinear, &graph.ExpertLinearAttr{W: w.w, Sum: sum}, x, route)
 }
 
-const docIndexTopK = `index_topk(q, k, w, top)
+const docIndexTopK = `index_topk(q, k, w, top, block=0, local=0, signed=False)
 The positions that attention is to see: those of the tokens so far with the largest Σ_h w[h] · max(0, q[h] · k), top of them; all while there are no
-more. The keys k go into a cache of their own. Give the result to attention(…, allowed = …), of this layer or of later ones.
+more. The keys k go into a cache of their own. Give the result to attention(…, allowed = …), of this layer or of later ones. Where heads choose for
+themselves, each has an index_topk and an attention of its own.
 - q: a value [H, d], rotated.
 - k: a value [d] or [1, d], rotated.
 - w: a value [H]: the weight of each head, scales included.
-- top: how many positions.
+- top: how many positions, or blocks.
+- block: whole blocks of so many positions are chosen, each by the largest score in it.
+- local: the last so many blocks, the token's own among them, are always chosen.
+- signed: True: a score is Σ_h w[h] · (q[h] · k).
 Errors: widths that do not fit, a number of positions that is none.
 `
 
 func doIndexTopK(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var q, k, w *value
-	var top int
-	if err := starlark.UnpackArgs(name, args, kwargs, "q", &q, "k", &k, "w", &w, "top", &top); err != nil {
+	var a graph.IndexAttr
+	if err := starlark.UnpackArgs(name, args, kwargs, "q", &q, "k", &k, "w", &w, "top", &a.TopK, "block?", &a.Block, "local?", &a.Local, "signed?", &a.Signed); err != nil {
 		return nil, err
 	}
 	if q.node == nil || k.node == nil || w.node == nil {
 		return &value{t: t}, nil
 	}
-	return t.made(t.b.IndexTopK(q.node, k.node, w.node, top))
+	return t.made(t.b.IndexTopK(q.node, k.node, w.node, a))
 }
 
 const docDecoded = `decoded(w)

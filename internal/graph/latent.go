@@ -30,7 +30,19 @@ func inferDot(x, y []int) ([]int, error) {
 // and the TopK best of the positions up to the row's own are chosen, the
 // earlier of two with equal scores. The result [TopK] lists them ascending, as
 // numbers, then −1: all of them where there are no more than TopK.
-type IndexAttr struct{ Cache, TopK int }
+//
+// With Block, whole blocks of so many positions are chosen (block sparse
+// attention): a block scores the largest of its positions up to the row's own,
+// TopK counts blocks, the Local last ones are always among them, and the result
+// is [TopK·Block]. With Signed a score is Σ_h w[h]·(q[h]·k_s).
+type IndexAttr struct {
+	Cache, TopK  int
+	Block, Local int
+	Signed       bool
+}
+
+// Size is how many positions form what is chosen: Block, or 1.
+func (a *IndexAttr) Size() int { return max(a.Block, 1) }
 
 // ExpertLinearAttr multiplies by a matrix of each chosen expert (mixtures of
 // attention heads; Zhang et al. 2022). In: x [h], or [k, h] with a row for each
@@ -68,12 +80,14 @@ func inferIndex(g *Graph, a *IndexAttr, in []*Node) ([]int, error) {
 	switch {
 	case len(q) != 2 || k.Width() != q[1] || !slices.Equal(w, q[:1]):
 		return nil, fmt.Errorf("index_topk: takes q [heads, d], k [d] and w [heads], got %v, %v and %v", q, k.Shape, w)
-	case a.TopK < 1 || a.TopK > maxChosen:
-		return nil, fmt.Errorf("index_topk: cannot choose %d positions, expected 1 to %d", a.TopK, maxChosen)
+	case a.Block < 0 || a.Block > maxChosen || a.Local < 0 || a.Local > 0 && (a.Block == 0 || a.Local > a.TopK):
+		return nil, fmt.Errorf("index_topk: %d positions cannot form a block, or the last %d of %d blocks cannot be chosen", a.Block, a.Local, a.TopK)
+	case a.TopK < 1 || a.TopK > maxChosen/a.Size():
+		return nil, fmt.Errorf("index_topk: cannot choose %d positions, expected 1 to %d", a.TopK, maxChosen/a.Size())
 	case a.Cache < 0 || a.Cache >= len(g.Caches) || g.Caches[a.Cache].Kind != CacheRows || g.Caches[a.Cache].KeyDim != q[1]:
 		return nil, fmt.Errorf("index_topk: cache %d keeps no rows of %d values", a.Cache, q[1])
 	}
-	return []int{a.TopK}, nil
+	return []int{a.TopK * a.Size()}, nil
 }
 
 // maxChosen is the number of positions that an index may choose: they are
@@ -85,10 +99,11 @@ func (b *Builder) HeadLinear(x *Node, w *Weight) (*Node, error) {
 	return b.Add(OpHeadLinear, &HeadLinearAttr{W: w}, nil, x)
 }
 
-// IndexTopK appends a cache of rows for k [d] and chooses topK positions by
-// q [H, d] and w [H].
-func (b *Builder) IndexTopK(q, k, w *Node, topK int) (*Node, error) {
+// IndexTopK appends a cache of rows for k [d] and chooses positions by q [H, d]
+// and w [H], as a says; its cache is filled in.
+func (b *Builder) IndexTopK(q, k, w *Node, a IndexAttr) (*Node, error) {
 	at := len(b.G.Caches)
 	b.G.Caches = append(b.G.Caches, Cache{Kind: CacheRows, KeyDim: k.Width(), Layer: b.Layer})
-	return b.stateful(OpIndex, &IndexAttr{Cache: at, TopK: topK}, at, q, k, w)
+	a.Cache = at
+	return b.stateful(OpIndex, &a, at, q, k, w)
 }

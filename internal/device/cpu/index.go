@@ -77,9 +77,18 @@ func (e *index) run(s *Stage, w *worker) {
 // row keeps the key of row t.
 func (e *index) row(s *Stage, w *worker, t int) {
 	k, kw := s.buf(e.step.K)
+	t0 := e.at(s, e.step.K, t)
 	c := &s.lay.cache[e.step.Attr.Cache]
 	tile := s.place.mem[int(s.place.row[t])*s.lay.block+c.k:][:attn.KeyTileBytes(attn.F32, e.d)]
-	attn.PutKey(tile, attn.F32, e.d, int(s.place.slot[t]), k[t*kw:(t+1)*kw])
+	attn.PutKey(tile, attn.F32, e.d, int(s.place.slot[t]), k[t0*kw:(t0+1)*kw])
+}
+
+// at is the row of a buffer that row t reads: the only one of constants.
+func (e *index) at(s *Stage, b program.Buf, t int) int {
+	if s.p.Buffers[b].Const {
+		return 0
+	}
+	return t
 }
 
 // wholeIndex scores and chooses for a row; fewIndex chooses by scores that are there.
@@ -90,7 +99,7 @@ type (
 
 func (e wholeIndex) row(s *Stage, w *worker, t int) {
 	n := int(s.b.Pos[t]) + 1
-	if n > e.step.Attr.TopK {
+	if n > e.most() {
 		e.score(s, w, t, 0, (n+batch.BlockTokens-1)/batch.BlockTokens, w.choose.scores)
 	}
 	e.choose(s, t, w.choose.scores[:n])
@@ -103,28 +112,69 @@ func (e fewIndex) row(s *Stage, w *worker, t int) {
 
 func (e *index) choose(s *Stage, t int, scores []float32) {
 	out, n := s.buf(e.step.Out)
-	best(out[t*n:(t+1)*n], scores)
+	e.pick(out[t*n:(t+1)*n], scores)
+}
+
+// most is how many positions are all of them chosen.
+func (e *index) most() int { return e.step.Attr.TopK * e.step.Attr.Size() }
+
+// pick lists the positions chosen by their scores, which it changes.
+func (e *index) pick(out, scores []float32) {
+	size, n := e.step.Attr.Block, len(scores)
+	if size == 0 || n <= len(out) {
+		best(out, scores)
+		return
+	}
+	blocks := (n + size - 1) / size
+	for i := range blocks {
+		top := scores[i*size]
+		for _, x := range scores[i*size : min((i+1)*size, n)] {
+			if rank(x) > rank(top) {
+				top = x
+			}
+		}
+		scores[i] = top
+	}
+	for i := blocks - e.step.Attr.Local; i < blocks; i++ {
+		scores[i] = float32(math.Inf(1))
+	}
+	chosen := out[:e.step.Attr.TopK]
+	best(chosen, scores[:blocks])
+	for i := len(chosen) - 1; i >= 0; i-- { // from the end: what is still to be read lies before
+		first := int(chosen[i]) * size
+		for j := range size {
+			out[i*size+j] = float32(first + j)
+			if first+j >= n {
+				out[i*size+j] = -1
+			}
+		}
+	}
 }
 
 // score writes the scores of row t and the positions of tiles [from, to), as far
 // as it sees them; none where all of them are chosen anyway.
 func (e *index) score(s *Stage, w *worker, t, from, to int, scores []float32) {
 	n := int(s.b.Pos[t]) + 1
-	if n <= e.step.Attr.TopK {
+	if n <= e.most() {
 		return
 	}
 	q, qw := s.buf(e.step.Q)
 	f, fw := s.buf(e.step.W)
+	tq, tw := e.at(s, e.step.Q, t), e.at(s, e.step.W, t)
 	seq := s.seqOf(int32(t))
 	c := &s.lay.cache[e.step.Attr.Cache]
 	for i := from; i < min(to, (n+batch.BlockTokens-1)/batch.BlockTokens); i++ {
 		l := w.choose.logits[:e.heads*batch.BlockTokens]
-		attn.Scores(l, q[t*qw:(t+1)*qw], e.d, e.heads, e.tile(s, w, c, seq, i), e.d)
+		attn.Scores(l, q[tq*qw:(tq+1)*qw], e.d, e.heads, e.tile(s, w, c, seq, i), e.d)
 		y := scores[i*batch.BlockTokens:][:batch.BlockTokens]
 		clear(y)
-		for h, g := range f[t*fw : (t+1)*fw] {
+		floor := float32(0)
+		if e.step.Attr.Signed {
+			floor = float32(math.Inf(-1))
+		}
+		for h, g := range f[tw*fw : (tw+1)*fw] {
 			for j, x := range l[h*batch.BlockTokens:][:batch.BlockTokens] {
-				y[j] += float32(g * max(x, 0))
+				y[j] += float32(g * max(x, floor))
 			}
 		}
 	}

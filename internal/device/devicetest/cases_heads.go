@@ -94,12 +94,16 @@ func (n *net) latent(x *graph.Node, table, q int, attr graph.AttentionAttr, allo
 	return n.add(x, n.linear(n.reshape(a, q*10), x.Width()))
 }
 
-// index chooses top positions by two heads of 8.
-func (n *net) index(x *graph.Node, table, top int) *graph.Node {
+// index chooses positions by two heads of 8.
+func (n *net) index(x *graph.Node, table int, a graph.IndexAttr) *graph.Node {
 	in := n.rms(x)
 	q := n.rope(n.reshape(n.linear(in, 16), 2, 8), graph.RopeAttr{Table: table})
 	k := n.rope(n.linear(in, 8), graph.RopeAttr{Table: table})
-	return n.must(n.IndexTopK(q, k, n.linear(in, 2), top))
+	w := n.linear(in, 2)
+	if a.Signed {
+		w = n.must(n.Add(graph.OpConst, &graph.ConstAttr{Values: []float64{1, 0.5}}, []int{2}))
+	}
+	return n.must(n.IndexTopK(q, k, w, a))
 }
 
 // mixtureCases are mixtures of attention heads: queries and outputs of the
@@ -133,6 +137,18 @@ func latentCase(name string, q int, attr func(n *net) graph.AttentionAttr) testC
 	}}
 }
 
+// chosenCase is attention to positions, or blocks of them, that an index chooses.
+func chosenCase(name string, a graph.IndexAttr) testCase {
+	return testCase{name: "attention/" + name, has: []program.Kind{program.KindQKV, program.KindIndex, program.KindAttention}, build: func(n *net) *graph.Node {
+		n.Layer = 0
+		x := n.embed()
+		allowed, in := n.index(x, n.table(8), a), n.rms(x)
+		q, k, v := n.reshape(n.linear(in, 64), 4, 16), n.reshape(n.linear(in, 32), 2, 16), n.reshape(n.linear(in, 32), 2, 16)
+		attr := graph.AttentionAttr{Scale: 0.25, Mask: graph.MaskCausal, Allowed: true, Sinks: n.vector(0, 4)}
+		return n.head(n.add(x, n.linear(n.reshape(n.must(n.Attention(q, k, v, attr, allowed)), 64), width)))
+	}}
+}
+
 var latentCases = []testCase{
 	latentCase("few heads", 4, plain),
 	latentCase("many heads", 70, plain),
@@ -143,19 +159,15 @@ var latentCases = []testCase{
 		var allowed *graph.Node
 		for n.Layer = 0; n.Layer < 3; n.Layer++ {
 			if n.Layer != 1 { // the second layer sees what the first does
-				allowed = n.index(x, table, 5+8*n.Layer)
+				allowed = n.index(x, table, graph.IndexAttr{TopK: 5 + 8*n.Layer})
 			}
 			x = n.latent(x, table, 4, graph.AttentionAttr{}, allowed)
 		}
 		n.Layer--
 		return n.head(x)
 	}},
-	{name: "attention/chosen positions", has: []program.Kind{program.KindQKV, program.KindAttention}, build: func(n *net) *graph.Node {
-		n.Layer = 0
-		x := n.embed()
-		allowed, in := n.index(x, n.table(8), 6), n.rms(x)
-		q, k, v := n.reshape(n.linear(in, 64), 4, 16), n.reshape(n.linear(in, 32), 2, 16), n.reshape(n.linear(in, 32), 2, 16)
-		attr := graph.AttentionAttr{Scale: 0.25, Mask: graph.MaskCausal, Allowed: true, Sinks: n.vector(0, 4)}
-		return n.head(n.add(x, n.linear(n.reshape(n.must(n.Attention(q, k, v, attr, allowed)), 64), width)))
-	}},
+	chosenCase("chosen positions", graph.IndexAttr{TopK: 6}),
+	chosenCase("chosen positions, by signed scores", graph.IndexAttr{TopK: 6, Signed: true}),
+	chosenCase("chosen blocks", graph.IndexAttr{TopK: 3, Block: 4, Local: 1, Signed: true}),
+	chosenCase("chosen blocks, none of them the last", graph.IndexAttr{TopK: 2, Block: 5}),
 }

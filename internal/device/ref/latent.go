@@ -84,7 +84,7 @@ func (m *Machine) index(a *graph.IndexAttr, in []*Value, b *batch.Batch, out *Va
 		err := m.parallel(int(q.N), func(from, to int) error {
 			for t := from; t < to; t++ {
 				r := int(q.Row) + t
-				Choose(keys[:int(q.Start)+t+1], in[0].Row(r), in[2].Row(r), d, out.Row(r))
+				Choose(a, keys[:int(q.Start)+t+1], in[0].Row(r), in[2].Row(r), d, out.Row(r))
 			}
 			return nil
 		})
@@ -95,9 +95,9 @@ func (m *Machine) index(a *graph.IndexAttr, in []*Value, b *batch.Batch, out *Va
 	return nil
 }
 
-// Choose lists the len(out) best of the keys, each of d values, for queries
-// q [H·d] with weights w [H], ascending; −1 fills what is left.
-func Choose(keys [][]float32, q, w []float32, d int, out []float32) {
+// Choose lists the best of the keys, each of d values, for queries q [H·d] with
+// weights w [H], ascending, as a says; −1 fills what is left.
+func Choose(a *graph.IndexAttr, keys [][]float32, q, w []float32, d int, out []float32) {
 	for i := range out {
 		out[i] = -1
 	}
@@ -107,23 +107,26 @@ func Choose(keys [][]float32, q, w []float32, d int, out []float32) {
 		}
 		return
 	}
-	score := make([]float64, len(keys))
-	order := make([]int, len(keys))
-	for p, k := range keys {
-		s := 0.0
-		for h := range w {
-			s += float64(w[h]) * math.Max(0, dot(q[h*d:(h+1)*d], k))
+	size := a.Size()
+	blocks := (len(keys) + size - 1) / size
+	score := make([]float64, blocks)
+	order := make([]int, blocks)
+	for i := range order {
+		score[i], order[i] = math.Inf(-1), i
+		for _, k := range keys[i*size : min((i+1)*size, len(keys))] {
+			score[i] = math.Max(score[i], indexScore(a, k, q, w, d))
 		}
-		if math.IsNaN(s) {
-			s = math.Inf(-1)
+		if i >= blocks-a.Local {
+			score[i] = math.Inf(1)
 		}
-		score[p], order[p] = s, p
 	}
 	sort.SliceStable(order, func(i, j int) bool { return score[order[i]] > score[order[j]] })
-	chosen := order[:len(out)]
+	chosen := order[:a.TopK]
 	sort.Ints(chosen)
-	for i, p := range chosen {
-		out[i] = float32(p)
+	for i, b := range chosen {
+		for p := b * size; p < min((b+1)*size, len(keys)); p++ {
+			out[i*size+p-b*size] = float32(p)
+		}
 	}
 }
 
@@ -144,4 +147,20 @@ func dots(d int, x, y, out *Value) {
 			}
 		}
 	}
+}
+
+// indexScore is a position's; what is no number counts least.
+func indexScore(a *graph.IndexAttr, k, q, w []float32, d int) float64 {
+	s := 0.0
+	for h := range w {
+		x := dot(q[h*d:(h+1)*d], k)
+		if !a.Signed {
+			x = math.Max(0, x)
+		}
+		s += float64(w[h]) * x
+	}
+	if math.IsNaN(s) {
+		return math.Inf(-1)
+	}
+	return s
 }

@@ -20,19 +20,37 @@ func TestChoose(t *testing.T) {
 		for i := range keys {
 			keys[i] = small(r, d)
 		}
-		q, w, out := small(r, heads*d), small(r, heads), make([]float32, top)
-		Choose(keys, q, w, d, out)
-		score := func(k []float32) (s float64) {
-			for h := range heads {
-				s += float64(w[h]) * math.Max(0, dot(q[h*d:(h+1)*d], k))
+		a := &graph.IndexAttr{TopK: top, Signed: r.IntN(2) == 0}
+		if r.IntN(2) == 0 {
+			a.Block, a.Local = 1+r.IntN(5), r.IntN(top+1)
+		}
+		size := a.Size()
+		q, w, out := small(r, heads*d), small(r, heads), make([]float32, top*size)
+		Choose(a, keys, q, w, d, out)
+		blocks := (n + size - 1) / size
+		score := func(b int) float64 {
+			if b >= blocks-a.Local {
+				return math.Inf(1)
 			}
-			return s
+			best := math.Inf(-1)
+			for _, k := range keys[b*size : min(b*size+size, n)] {
+				s := 0.0
+				for h := range heads {
+					x := dot(q[h*d:(h+1)*d], k)
+					if !a.Signed {
+						x = math.Max(0, x)
+					}
+					s += float64(w[h]) * x
+				}
+				best = math.Max(best, s)
+			}
+			return best
 		}
 		var want []float32
-		for i := range keys {
+		for i := range n {
 			better := 0
-			for j := range keys {
-				if a, b := score(keys[j]), score(keys[i]); a > b || a == b && j < i {
+			for j := range blocks {
+				if x, y := score(j), score(i/size); x > y || x == y && j < i/size {
 					better++
 				}
 			}
@@ -40,16 +58,16 @@ func TestChoose(t *testing.T) {
 				want = append(want, float32(i))
 			}
 		}
-		for len(want) < top {
+		for len(want) < top*size {
 			want = append(want, -1)
 		}
 		if fmt.Sprint(out) != fmt.Sprint(want) {
-			t.Fatalf("%d keys: chose %v, want %v", n, out, want)
+			t.Fatalf("%d keys, %+v: chose %v, want %v", n, *a, out, want)
 		}
 	}
 	out := make([]float32, 2)
 	nan := float32(math.NaN())
-	Choose([][]float32{{nan}, {1}, {2}, {nan}}, []float32{1}, []float32{1}, 1, out)
+	Choose(&graph.IndexAttr{TopK: 2}, [][]float32{{nan}, {1}, {2}, {nan}}, []float32{1}, []float32{1}, 1, out)
 	if out[0] != 1 || out[1] != 2 {
 		t.Errorf("keys that are no numbers: chose %v", out)
 	}
