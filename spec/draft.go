@@ -186,10 +186,12 @@ func (d *draft) flag(names ...string) bool {
 func (d *draft) outsideNames() []string { return slices.Sorted(maps.Keys(d.outside)) }
 
 // find is the first name within a layer that a pattern fits and that is not
-// yet used; keep decides by its shape.
+// yet used, those of outer modules before those of modules inside; keep decides by its shape.
 func (d *draft) find(pattern string, keep func(shape []int) bool) string {
 	re := regexp.MustCompile(`(?i)(^|\.)(` + pattern + `)$`)
-	for _, name := range slices.Sorted(maps.Keys(d.inside)) {
+	names := slices.Sorted(maps.Keys(d.inside))
+	slices.SortStableFunc(names, func(a, b string) int { return strings.Count(a, ".") - strings.Count(b, ".") })
+	for _, name := range names {
 		if d.used[name] || !re.MatchString(name) || keep != nil && !keep(d.inside[name].shape) {
 			continue
 		}

@@ -151,13 +151,13 @@ func (w *draftWriter) feedForwardText() {
 func (w *draftWriter) branch(in, after string) {
 	r := w.r
 	if r.xDown == "" || r.router == "" {
-		w.add(w.dense(in), after)
+		w.add(w.dense("        ", in), after)
 		return
 	}
 	y := w.mixture(in)
 	if r.down != "" && w.inside[r.down].layers < w.layers {
 		w.linef("        if not stored(L + %q):  # guess: some layers are dense", strings.ReplaceAll(r.xDown, "{e}", "0"))
-		y := w.dense(in)
+		y := w.dense("            ", in)
 		if after != "" {
 			y = w.norm(y, after, true)
 		}
@@ -187,14 +187,14 @@ func (w *draftWriter) rewriteParallel() {
 	w.branch(in, w.r.afterFFN)
 }
 
-// dense is the expression of a feed-forward without experts.
-func (w *draftWriter) dense(in string) string {
+// dense is the expression of a feed-forward without experts; what it needs before is written at an indentation.
+func (w *draftWriter) dense(indent, in string) string {
 	r := w.r
 	switch {
 	case r.gateUp != "":
 		inner := w.inside[r.down].shape[w.axis(1)]
 		w.loads = append(w.loads, "split_linear")
-		w.linef("        g, u = split_linear(%s, L + %q, [%d, %d])", in, r.gateUp, inner, inner)
+		w.linef("%sg, u = split_linear(%s, L + %q, [%d, %d])", indent, in, r.gateUp, inner, inner)
 		return w.linear(fmt.Sprintf("activation(%s, g) * u", w.activation("silu")), r.down)
 	case r.gate != "":
 		return w.linear(fmt.Sprintf("activation(%s, %s) * %s", w.activation("silu"), w.linear(in, r.gate), w.linear(in, r.up)), r.down)
