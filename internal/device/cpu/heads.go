@@ -74,18 +74,15 @@ func (e *heads) packConstants(s *Stage) error {
 				p.m[h] = p.m[0]
 				continue
 			}
-			n, err := gemm.PackedBytes(quant.F32, p.Dim, p.Width)
+			part := data[h*p.Dim*p.Width:]
+			m, err := packFloats(p.Dim, p.Width, func(dst []float32, i int) error {
+				copy(dst, part[i*p.Width:])
+				return nil
+			})
 			if err != nil {
 				return err
 			}
-			part := data[h*p.Dim*p.Width:]
-			row := func(i int) []byte {
-				v := part[i*p.Width : (i+1)*p.Width]
-				return unsafe.Slice((*byte)(unsafe.Pointer(&v[0])), 4*len(v))
-			}
-			if p.m[h], err = gemm.Pack(lineAligned(n), quant.F32, p.Dim, p.Width, row); err != nil {
-				return err
-			}
+			p.m[h] = m
 		}
 		p.kind = gemm.KindOf(quant.F32)
 	}

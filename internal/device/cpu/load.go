@@ -105,7 +105,7 @@ func (l *loader) lower(st *program.Step) (executor, error) {
 	case *program.Recurrent:
 		return l.recurrent(x)
 	case *program.OpStep:
-		return &opExec{step: x, node: l.s.p.Graph.Nodes[x.Node]}, nil
+		return l.op(x)
 	}
 	return nil, fmt.Errorf("unknown step %q", st.Kind)
 }

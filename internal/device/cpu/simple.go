@@ -177,11 +177,20 @@ func (e *rowsExec) row(s *Stage, w *worker, r int) {
 type opExec struct {
 	step *program.OpStep
 	node *graph.Node
-	done bool // a constant was computed
+	done bool         // a constant was computed
+	w    *weight.Rows // of a product of a constant
+	bias []float32
 }
 
 func (e *opExec) run(s *Stage, w *worker) {
 	if w.id != 0 || e.done {
+		return
+	}
+	if e.w != nil {
+		if err := e.product(s, w); err != nil {
+			s.fail(fmt.Errorf("cpu: %s (line %s): %w", e.node.Op, e.node.Line, err))
+		}
+		e.done = true
 		return
 	}
 	in := make([]*ref.Value, len(e.step.In))

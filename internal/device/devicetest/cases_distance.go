@@ -13,7 +13,8 @@ func (n *net) dot(x, y *graph.Node) *graph.Node {
 
 // fixed is a value that is the same for all tokens, computed from a stored one.
 func (n *net) fixed(shape ...int) *graph.Node {
-	return n.unary("tanh", n.must(n.Param(n.matrix(quant.F32, shape...))))
+	x := n.unary("tanh", n.must(n.Param(n.matrix(quant.F32, shape...))))
+	return n.biased(x, shape[len(shape)-1])
 }
 
 // nearby is an attention with a residual whose scores hold numbers of the query
