@@ -26,3 +26,6 @@ func pinThread(cpu int) error {
 	set.Set(cpu)
 	return unix.SchedSetaffinity(0, &set)
 }
+
+// onMainThread reports whether the calling thread is the process's first.
+func onMainThread() bool { return unix.Gettid() == unix.Getpid() }

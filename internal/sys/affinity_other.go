@@ -7,3 +7,5 @@ import "errors"
 func affinityMask() []int { return nil }
 
 func pinThread(int) error { return errors.ErrUnsupported }
+
+func onMainThread() bool { return false }

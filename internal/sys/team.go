@@ -172,6 +172,10 @@ func (t *Team) serve(i, cpu int, ready chan<- error) {
 	runtime.LockOSThread()
 	var err error
 	if cpu >= 0 {
+		if onMainThread() {
+			t.elsewhere(i, cpu, ready)
+			return
+		}
 		err = pinThread(cpu)
 	}
 	ready <- err
@@ -189,6 +193,16 @@ func (t *Team) serve(i, cpu int, ready chan<- error) {
 			return
 		}
 	}
+}
+
+// elsewhere starts a worker on another thread than the calling one, which is the
+// main thread: it does not end with its goroutine, and what CPUs it may run on
+// is what the process may use.
+func (t *Team) elsewhere(i, cpu int, ready chan<- error) {
+	started := make(chan error)
+	go t.serve(i, cpu, started) // not here, for the caller holds this thread until it runs
+	ready <- <-started
+	runtime.UnlockOSThread()
 }
 
 // Barrier returns once every worker of the team has called it. It may be called

@@ -1,6 +1,7 @@
 package sys
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -153,5 +154,22 @@ func BenchmarkTeamBarrier(b *testing.B) {
 	}
 	for b.Loop() {
 		team.Run(f)
+	}
+}
+
+// A team's pinned threads end with it; the main thread, whose CPUs are the
+// process's, is never one of them.
+func TestTeamLeavesMainThread(t *testing.T) {
+	want := affinityMask()
+	for i := range 300 {
+		team, err := NewTeam(UsableCPUs())
+		if err != nil {
+			t.Fatal(err)
+		}
+		team.Run(func(int) {})
+		team.Close()
+		if got := affinityMask(); !slices.Equal(got, want) {
+			t.Fatalf("after %d teams the process may use CPUs %v, before %v", i+1, got, want)
+		}
 	}
 }
