@@ -50,6 +50,20 @@ var probes = []string{
 	"\n \n\n \n\n\n \t \t\t \t\n  \n   \n    \n     \n🚀 (normal) 😶‍🌫️ (multiple emojis concatenated) ✅ 🦙🦙 3 33 333 3333 33333 333333 3333333 33333333 3.3 3..3 3...3 កាន់តែពិសេសអាច😁 ?我想在apple工作1314151天～ ------======= нещо на Български ```````\"\"\"\"......!!!!!!?????? I've been 'told he's there, 'RE you sure? 'M not sure I'll make it, 'D you like some tea? We'Ve a'lL",
 }
 
+// maxAddedProbes bounds the texts with added tokens.
+const maxAddedProbes = 8
+
+// addedProbes are texts with added tokens between words and spaces: whether
+// such a token takes the spaces beside it GGUF cannot say.
+func addedProbes(tok *tokenizer.Tokenizer) (list []string) {
+	for id := int32(tok.Size()) - 1; id >= 0 && len(list) < maxAddedProbes; id-- {
+		if text := tok.Text(id); tok.IsAdded(id) && text != "" {
+			list = append(list, "a "+text+"  b"+text+"c")
+		}
+	}
+	return list
+}
+
 // bestTokenizer picks the pre-tokenizer under which GGUF's reader gives the
 // same ids as the model's own tokenizer; where none does it says so.
 func (c *job) bestTokenizer(tok *tokenizer.Tokenizer, rows int) ([]setting, error) {
@@ -58,6 +72,7 @@ func (c *job) bestTokenizer(tok *tokenizer.Tokenizer, rows int) ([]setting, erro
 		return nil, err
 	}
 	var best []setting
+	probes := append(slices.Clone(probes), addedProbes(tok)...)
 	least := len(probes) + 1
 	for _, pre := range names {
 		list, err := tok.GGUF(pre, rows)
