@@ -110,7 +110,7 @@ def main():
     ap.add_argument('out', type=pathlib.Path)
     ap.add_argument('what', nargs='*')
     ap.add_argument('--zoo', type=pathlib.Path, default=pathlib.Path(__file__).resolve().parents[3] / 'shared' / 'zoo')
-    a = ap.parse_args()
+    a = ap.parse_intermixed_args()
     torch.set_num_threads(1)
     transformers.utils.logging.disable_progress_bar()
     jobs = []
