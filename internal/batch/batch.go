@@ -15,6 +15,7 @@ type Batch struct {
 	Seqs   []Seq       // in order of their rows; together they cover all rows
 	Out    []int32     // rows whose logits are wanted, ascending
 	Copies []StateCopy // done in order before anything else; a batch without rows may hold them alone
+	Blocks []BlockCopy // likewise
 	// Encode: the rows are sources of the encoder, each whole, and fill what the
 	// decoder reads of them; no row has logits.
 	Encode bool
@@ -23,6 +24,10 @@ type Batch struct {
 // StateCopy gives the slot To what the slot From holds: a fork goes on from
 // its parent's state.
 type StateCopy struct{ From, To int32 }
+
+// BlockCopy gives the block To what the block From holds, of all caches: a
+// sequence that writes into a tile that others read too goes on in a copy.
+type BlockCopy struct{ From, To int32 }
 
 // Seq is the part of one sequence in a batch.
 type Seq struct {
@@ -60,6 +65,7 @@ type Span struct {
 // Reset empties the batch and keeps its memory.
 func (b *Batch) Reset() {
 	b.Tokens, b.Types, b.Pos, b.Seqs, b.Out, b.Copies, b.Encode = b.Tokens[:0], b.Types[:0], b.Pos[:0], b.Seqs[:0], b.Out[:0], b.Copies[:0], false
+	b.Blocks = b.Blocks[:0]
 }
 
 // Places writes to dst, one number a row, how many tokens of the row's sequence

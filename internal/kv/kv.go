@@ -163,5 +163,32 @@ func (s *Sequence) Fork() *Sequence {
 	return f
 }
 
+// Own makes the last tile of the sequence its own where that is not full and
+// others hold it too: a new block stands in its place, and the caller copies
+// what the old one holds before anything is written. On ErrFull nothing has
+// changed.
+func (s *Sequence) Own() (c batch.BlockCopy, copied bool, err error) {
+	k := len(s.spans) - 1
+	if k < 0 || s.n%batch.BlockTokens == 0 || s.pool.refs[s.spans[k].Block] == 1 {
+		return c, false, nil
+	}
+	c.From = s.spans[k].Block
+	if c.To, err = s.pool.take(); err != nil {
+		return c, false, err
+	}
+	s.pool.drop(c.From)
+	s.spans[k].Block = c.To
+	return c, true, nil
+}
+
+// Follow makes the sequence share all positions of o in place of its own.
+func (s *Sequence) Follow(o *Sequence) {
+	for _, sp := range o.spans {
+		s.pool.refs[sp.Block]++
+	}
+	s.Release()
+	s.spans, s.n = append(s.spans[:0], o.spans...), o.n
+}
+
 // Release gives all blocks back; the sequence is empty afterwards.
 func (s *Sequence) Release() { s.Truncate(0) }

@@ -28,6 +28,7 @@ type Task struct {
 	Max    int     // tokens that may follow the prompt
 	AllOut bool    // logits of every prompt position are wanted
 	Source []int32 // what an encoder-decoder's encoder reads; never changed
+	Group  *Group  // of sequences that go on together; nil: it stands alone
 
 	seq    *kv.Sequence
 	state  int32 // slot of its recurrent states, −1: none
@@ -50,6 +51,7 @@ type Scheduler struct {
 	pool    *kv.Pool
 	slots   *kv.Slots         // nil: the model keeps no states
 	copies  []batch.StateCopy // of forks since the last step
+	blocks  []batch.BlockCopy // of tiles that members of groups shared
 	waiting []*Task           // in order of arrival; parked tasks in front
 	running []*Task           // in order of admission
 	nextID  int32
@@ -89,6 +91,9 @@ func (s *Scheduler) Add(t *Task) error {
 	t.ID = s.nextID
 	s.nextID++
 	t.seq, t.memory, t.state = s.pool.NewSequence(), s.pool.NewSequence(), -1
+	if t.Group != nil {
+		t.Group.tasks = append(t.Group.tasks, t)
+	}
 	s.waiting = append(s.waiting, t)
 	return nil
 }
@@ -96,6 +101,9 @@ func (s *Scheduler) Add(t *Task) error {
 // Remove drops a task, wherever it stands, and frees its blocks.
 func (s *Scheduler) Remove(t *Task) {
 	s.waiting, s.running = without(s.waiting, t), without(s.running, t)
+	if t.Group != nil {
+		t.Group.tasks = without(t.Group.tasks, t)
+	}
 	if t.seq != nil {
 		t.seq.Release()
 		t.memory.Release()
@@ -163,6 +171,7 @@ func (s *Scheduler) Next(b *batch.Batch, tasks []*Task) []*Task {
 		return tasks
 	}
 	tasks = s.answers(b, tasks)
+	b.Blocks, s.blocks = append(b.Blocks, s.blocks...), s.blocks[:0]
 	for i := 0; i < len(s.running); i++ {
 		t := s.running[i]
 		if n := s.chunk(b, t); n > 0 && len(t.Tokens)-t.done > 1 {
@@ -194,23 +203,39 @@ func (s *Scheduler) admit(b *batch.Batch, tasks []*Task) []*Task {
 	return tasks
 }
 
-// answers puts a row of each running answer.
+// answers puts a row of each running answer. All have their room before the
+// first is put: a group that parks may hold any of them.
 func (s *Scheduler) answers(b *batch.Batch, tasks []*Task) []*Task {
 	l := s.limits
 	if len(s.running) > 0 && len(s.running[0].Tokens)-s.running[0].done > 1 {
 		l.Rows, l.Seqs = l.Rows-1, l.Seqs-1 // the oldest is a prompt and gets what is left
 	}
-	for i := 0; i < len(s.running) && b.Rows() < min(l.Rows, l.Seqs); i++ {
+	most := min(l.Rows, l.Seqs)
+	for !s.grow(most) {
+	}
+	for i := 0; i < len(s.running) && b.Rows() < most; i++ {
+		if t := s.running[i]; len(t.Tokens)-t.done == 1 {
+			tasks = append(tasks, s.put(b, t, 1))
+		}
+	}
+	return tasks
+}
+
+// grow makes room for the first answers that run, at most so many. It is false
+// where it parked another, and then has to be called again.
+func (s *Scheduler) grow(most int) bool {
+	for i := 0; i < len(s.running) && most > 0; i++ {
 		t := s.running[i]
 		if len(t.Tokens)-t.done != 1 {
 			continue
 		}
-		if !s.room(t) {
-			break // t itself was parked, and it was the last
+		if s.room(t) != nil {
+			s.park(s.running[len(s.running)-1])
+			return false
 		}
-		tasks = append(tasks, s.put(b, t, 1))
+		most--
 	}
-	return tasks
+	return true
 }
 
 // admissible wants a state slot, blocks for all tokens of t, and keeps one free for each
@@ -220,6 +245,14 @@ func (s *Scheduler) admissible(t *Task) bool {
 		return false
 	}
 	need := t.seq.Needs(len(t.Tokens)) + t.memory.Needs(len(t.Source))
+	if g := t.Group; g != nil {
+		if s.slots != nil && s.slots.Free() < g.Width {
+			return false
+		}
+		if t.parked > 0 {
+			need = max(need, g.Reserve)
+		}
+	}
 	return need+len(s.running) <= s.pool.Free() || len(s.running) == 0 && need <= s.pool.Free()
 }
 
@@ -231,20 +264,26 @@ func (s *Scheduler) chunk(b *batch.Batch, t *Task) int {
 	return min(len(t.Tokens)-t.done, s.limits.Rows-b.Rows())
 }
 
-// room grows t to hold all its tokens, parking the youngest others if it must.
-// It is false if t itself was parked.
-func (s *Scheduler) room(t *Task) bool {
-	for t.seq.Grow(len(t.Tokens)-t.seq.Len()) != nil {
-		last := s.running[len(s.running)-1]
-		s.park(last)
-		if last == t {
-			return false
+// room grows t to hold all its tokens, a member of a group in tiles of its own.
+func (s *Scheduler) room(t *Task) error {
+	n := len(t.Tokens) - t.seq.Len()
+	if n > 0 && t.Group != nil {
+		c, copied, err := t.seq.Own()
+		if err != nil {
+			return err
+		}
+		if copied {
+			s.blocks = append(s.blocks, c)
 		}
 	}
-	return true
+	return t.seq.Grow(n)
 }
 
+// park takes the blocks of a running task, with its group all of them.
 func (s *Scheduler) park(t *Task) {
+	if t.Group != nil {
+		t = s.restart(t.Group)
+	}
 	t.seq.Release()
 	t.memory.Release()
 	s.giveState(t)

@@ -92,6 +92,20 @@ func (s *Stage) layOut() error {
 	return err
 }
 
+// copyBlocks copies whole blocks in order.
+func (s *Stage) copyBlocks(list []batch.BlockCopy) error {
+	at := func(b int32) []byte { return s.place.mem[int(b)*s.lay.block:][:s.lay.block] }
+	for _, c := range list {
+		for _, b := range []int32{c.From, c.To} {
+			if b < 0 || int(b) >= s.o.Limits.Blocks {
+				return fmt.Errorf("cpu: a copy of block %d to %d; there are %d", c.From, c.To, s.o.Limits.Blocks)
+			}
+		}
+		copy(at(c.To), at(c.From))
+	}
+	return nil
+}
+
 // placement is where the rows and tiles of the current batch lie.
 type placement struct {
 	mem    []byte

@@ -133,7 +133,10 @@ func (s *Stage) Run(b *batch.Batch, in [][]float32) ([][]float32, error) {
 	if err := s.states.copies(b.Copies); err != nil {
 		return nil, err
 	}
-	if b.Rows() == 0 && len(b.Seqs) == 0 && len(b.Copies) > 0 {
+	if err := s.copyBlocks(b.Blocks); err != nil {
+		return nil, err
+	}
+	if b.Rows() == 0 && len(b.Seqs) == 0 && len(b.Copies)+len(b.Blocks) > 0 {
 		return s.nothing(), nil
 	}
 	if err := s.check(b, in); err != nil {
