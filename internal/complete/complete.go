@@ -44,6 +44,7 @@ type Service struct {
 	frame    Frame   // nil: the tokenizer's own way
 	begin    []int32 // of an encoder-decoder's answers; nil: the model's own
 	defaults sample.Params
+	set      bool       // the defaults are not the model's own
 	longest  func() int // bytes of the longest token, found once
 	tags     sync.Map   // forms of tokens → whether the vocabulary has one; see holds
 }
@@ -117,7 +118,7 @@ func (s *Service) SetDefaults(p sample.Params) error {
 	if err := p.Validate(); err != nil {
 		return fmt.Errorf("complete: %w", err)
 	}
-	s.defaults = p
+	s.defaults, s.set = p, true
 	return nil
 }
 
@@ -269,12 +270,17 @@ type Params struct {
 	PromptLogprobs bool
 	ShowSpecial    bool // special tokens appear in the text
 
-	decoding *model.Decoding // of an encoder-decoder; nil: the model's own
-	begin    []int32         // the tokens that its answer begins with; nil: the model's own
+	Search         Search
+	Draws          bool // the request says how tokens are drawn, so a search that the model's files ask for is not made
+
+	decoding *model.Decoding // of a task; nil: the model's own
+	begin    []int32         // the tokens that an encoder-decoder's answer begins with; nil: the model's own
+	counted  int             // the last of them, that transformers counts as answer
 }
 
-// Start submits a prompt of ids, or the source of an encoder-decoder.
-func (s *Service) Start(ctx context.Context, ids []int32, p Params) (*Run, error) {
+// request is what the engine gets for a prompt of ids, or the source of an
+// encoder-decoder; it fills in what the model's files say.
+func (s *Service) request(ids []int32, p *Params) engine.Request {
 	r := engine.Request{Prompt: ids, Params: p.Sample, Max: p.Max, N: p.N, PromptLogprobs: p.PromptLogprobs, End: p.StopTokens}
 	if !p.IgnoreEnd {
 		r.End = append(append([]int32{}, p.StopTokens...), s.Model.Generation.EndTokens...)
@@ -282,11 +288,22 @@ func (s *Service) Start(ctx context.Context, ids []int32, p Params) (*Run, error
 	if p.Sample.PutOff > 0 {
 		r.Params.End = r.End
 	}
-	if s.Encodes() {
-		s.decode(&p)
-		r.Source, r.Prompt, r.Max = ids, p.begin, p.Max
-		r.Params.Rules = s.rules(ids, &p, s.Model.Generation.EndTokens)
+	if p.decoding == nil {
+		p.decoding = &s.Model.Generation.Decoding
 	}
+	if s.Encodes() {
+		s.decode(p)
+		r.Source, r.Prompt, r.Max, r.Counted = ids, p.begin, p.Max, p.counted
+	}
+	r.Params = s.searched(r.Params, p)
+	r.Params.Rules = s.rules(ids, len(r.Prompt), p, s.Model.Generation.EndTokens)
+	return r
+}
+
+// Start submits a prompt of ids, or the source of an encoder-decoder. The text
+// of a search with beams comes at its end.
+func (s *Service) Start(ctx context.Context, ids []int32, p Params) (*Run, error) {
+	r := s.request(ids, &p)
 	run := &Run{s: s, p: p}
 	for i := 0; i < max(1, p.N); i++ {
 		st, err := sample.NewStopper(p.Stop, nil, p.IncludeStop)

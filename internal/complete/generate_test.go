@@ -26,6 +26,11 @@ type generated struct {
 // zooModel is a model of the zoo with a generation_config.json of its own.
 func zooModel(t *testing.T, family string, settings map[string]any) *model.Model {
 	t.Helper()
+	return zooModelWith(t, family, settings, model.Options{Threads: 2, Keys: "f32", Values: "f32", Context: 64, NoTokenizer: true})
+}
+
+func zooModelWith(t *testing.T, family string, settings map[string]any, o model.Options) *model.Model {
+	t.Helper()
 	zoo := os.Getenv("INFERFLOW_ZOO")
 	if zoo == "" {
 		zoo = filepath.Join("..", "..", "..", "shared", "zoo")
@@ -50,7 +55,7 @@ func zooModel(t *testing.T, family string, settings map[string]any) *model.Model
 	if err != nil {
 		t.Fatal(err)
 	}
-	m, err := model.Open(dir, model.Options{Threads: 2, Keys: "f32", Values: "f32", Context: 64, NoTokenizer: true})
+	m, err := model.Open(dir, o)
 	if err == nil {
 		err = m.Load()
 	}
@@ -77,12 +82,9 @@ func TestGenerate(t *testing.T) {
 			m := zooModel(t, c.Family, c.Settings)
 			s := &Service{Model: m}
 			s.settle()
-			e := engine.New(m, engine.Options{Blocks: m.Limits.Blocks, Limits: sched.Limits{Rows: m.Limits.Rows, Seqs: m.Limits.Seqs, Tokens: m.Limits.Tokens, Source: m.Limits.Source}})
+			e := engine.New(m, options(m))
 			defer e.Close()
-			p := Params{Sample: s.Defaults()}
-			s.decode(&p)
-			r := engine.Request{Source: c.Source, Prompt: p.begin, Max: p.Max, Params: p.Sample, End: m.Generation.EndTokens, N: 2}
-			r.Params.Rules = s.rules(c.Source, &p, r.End)
+			r := s.request(c.Source, &Params{Sample: s.Defaults(), N: 2})
 			other := r
 			other.Source, other.N = c.Source[:5], 1
 			if _, err := e.Submit(context.Background(), other); err != nil {
@@ -99,6 +101,11 @@ func TestGenerate(t *testing.T) {
 			}
 		})
 	}
+}
+
+// options are those of an engine that runs m.
+func options(m *model.Model) engine.Options {
+	return engine.Options{Blocks: m.Limits.Blocks, Limits: sched.Limits{Rows: m.Limits.Rows, Seqs: m.Limits.Seqs, Tokens: m.Limits.Tokens, States: m.Limits.States, Source: m.Limits.Source}}
 }
 
 // read collects the ids of a stream's choices.
@@ -120,24 +127,24 @@ func read(t *testing.T, s *engine.Stream, n int) [][]int32 {
 
 // TestBeginning checks what an answer begins with and how long it may be.
 func TestBeginning(t *testing.T) {
-	s := &Service{Model: &model.Model{Generation: model.Generation{Decoding: model.Decoding{Start: 4, First: []int32{9}, MaxLength: 10, Last: []int32{1}}}}}
+	s := &Service{Model: &model.Model{Generation: model.Generation{Decoding: model.Decoding{Start: 4, First: []int32{9}, MaxLength: 10, Last: []int32{1}, LengthPenalty: 1}}}}
 	p := Params{}
 	s.decode(&p)
 	if !slices.Equal(p.begin, []int32{4, 9}) || p.Max != 8 {
 		t.Errorf("begins with %v, then at most %d", p.begin, p.Max)
 	}
-	if r := s.rules(nil, &p, nil); r == nil || r.MaxLength != 10 {
+	if r := s.rules(nil, len(p.begin), &p, nil); r == nil || r.MaxLength != 10 {
 		t.Errorf("rules %+v", r)
 	}
 	p = Params{Max: 3}
 	s.decode(&p)
-	if r := s.rules(nil, &p, nil); p.Max != 3 || r.MaxLength != 5 {
+	if r := s.rules(nil, len(p.begin), &p, nil); p.Max != 3 || r.MaxLength != 5 {
 		t.Errorf("at most %d, rules %+v", p.Max, r)
 	}
 	s.Model.Generation.Decoding = model.Decoding{Start: 4}
 	p = Params{Sample: sample.Defaults()}
 	s.decode(&p)
-	if r := s.rules(nil, &p, nil); r != nil || p.Max != 0 {
+	if r := s.rules(nil, len(p.begin), &p, nil); r != nil || p.Max != 0 {
 		t.Errorf("at most %d, rules %+v", p.Max, r)
 	}
 }

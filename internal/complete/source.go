@@ -6,8 +6,6 @@ import (
 	"slices"
 
 	"github.com/inferflow/inferflow/chat"
-	"github.com/inferflow/inferflow/internal/model"
-	"github.com/inferflow/inferflow/internal/sample"
 	"github.com/inferflow/inferflow/tokenizer"
 )
 
@@ -59,48 +57,4 @@ func said(in chat.Input) (system, text string, err error) {
 		return "", "", fmt.Errorf("complete: %w", ErrNoSource)
 	}
 	return system, text, nil
-}
-
-// decode fills in what an encoder-decoder's files say of its answers.
-func (s *Service) decode(p *Params) {
-	if p.decoding == nil {
-		p.decoding = &s.Model.Generation.Decoding
-	}
-	d := p.decoding
-	if p.begin == nil {
-		p.begin = slices.Clone(s.begin)
-	}
-	if p.begin == nil {
-		p.begin = append([]int32{d.Start}, d.First...)
-	}
-	if p.Max == 0 && d.MaxLength > len(p.begin) {
-		p.Max = d.MaxLength - len(p.begin)
-	}
-}
-
-// rules are the restrictions of an answer to a source; nil if there are none.
-func (s *Service) rules(source []int32, p *Params, end []int32) *sample.Rules {
-	d := p.decoding
-	r := &sample.Rules{NoRepeat: d.NoRepeat, Bad: d.Bad, Last: d.Last}
-	if d.MinLength > 0 {
-		r.End, r.MinLength = end, d.MinLength
-	}
-	if d.NoRepeatSource > 0 {
-		r.Source, r.NoRepeatSource = source, d.NoRepeatSource
-	}
-	if p.Max > 0 {
-		r.MaxLength = len(p.begin) + p.Max
-	}
-	if r.NoRepeat == 0 && r.NoRepeatSource == 0 && len(r.Bad) == 0 && r.MinLength == 0 && (len(r.Last) == 0 || r.MaxLength == 0) {
-		return nil
-	}
-	return r
-}
-
-// notes tells once what the files ask for and is not done.
-func decodingNotes(d model.Decoding) []string {
-	if d.Beams < 2 {
-		return nil
-	}
-	return []string{fmt.Sprintf("the model's files ask for a search with %d beams; answers are drawn token by token, which may give another text", d.Beams)}
 }

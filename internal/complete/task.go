@@ -26,7 +26,9 @@ func (s *Service) Task(name, text string, p *Params) ([]int32, error) {
 	base, langs, named := strings.Cut(name, ":")
 	for key, t := range s.Model.FolderTasks() {
 		if key == name || folderName(key) == name {
-			p.decoding = &t.Decoding
+			if p.decoding = &t.Decoding; t.Decoding.Repetition != 0 && p.Sample.RepetitionPenalty == s.defaults.RepetitionPenalty {
+				p.Sample.RepetitionPenalty = t.Decoding.Repetition
+			}
 			return s.source(t.Prefix+text, false)
 		}
 	}
@@ -237,7 +239,7 @@ func (v *pair) begin(d *model.Decoding, id int32, p *Params) {
 		p.begin = []int32{id}
 		return
 	}
-	p.begin = []int32{d.Start, id}
+	p.begin, p.counted = []int32{d.Start, id}, 1
 }
 
 // tagged encodes a text with a token for its language: where the tokenizer puts

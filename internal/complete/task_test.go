@@ -197,7 +197,7 @@ func TestFolderTasks(t *testing.T) {
 		t.Errorf("%q, %v", spelled(f, ids), err)
 	}
 	f.decode(&p)
-	if r := f.rules(ids, &p, []int32{2}); p.Max != 8 || r.NoRepeat != 3 || r.MinLength != 4 || !slices.Equal(r.End, []int32{2}) {
+	if r := f.rules(ids, len(p.begin), &p, []int32{2}); p.Max != 8 || r.NoRepeat != 3 || r.MinLength != 4 || !slices.Equal(r.End, []int32{2}) {
 		t.Errorf("at most %d, rules %+v", p.Max, r)
 	}
 	if ids, err = f.Task("translate:en-fr", "the", &p); err != nil || spelled(f, ids) != "to the </s>" {

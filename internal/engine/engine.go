@@ -59,6 +59,11 @@ type Request struct {
 	End            []int32 // token ids that end an answer; they are delivered as the last event
 	N              int     // answers; 0: 1. They share the prompt.
 	PromptLogprobs bool    // deliver an event for each prompt token after the first
+
+	// Counted are the last tokens of the prompt that count as answer in the scores
+	// of a search with beams (Params.Beams). Such a request delivers its N ≤ beams
+	// best answers when the search is over, the best first.
+	Counted int
 }
 
 // Finish says why an answer ended.
@@ -80,6 +85,7 @@ type Event struct {
 	Logprob float32
 	Top     []sample.TokenLogprob
 	Finish  Finish // with the last event of a choice
+	Score   float32 // of an answer that a search with beams found, with its last event
 	Err     error
 }
 
@@ -125,6 +131,7 @@ type choice struct {
 	end     map[int32]bool
 	told    int  // prompt positions whose events were delivered
 	forked  bool // the other choices have tasks of their own
+	search  *search // a search with beams, which has no sampler; nil: none
 }
 
 // cancel is what a reader no longer wants: one choice, or all of them (-1).
@@ -206,6 +213,7 @@ func (e *Engine) check(r *Request) error {
 		return err
 	}
 	r.N = max(1, r.N)
+	asked := r.Max
 	if room := limit - len(r.Prompt); r.Max == 0 || r.Max > room {
 		r.Max = room
 	}
@@ -215,7 +223,7 @@ func (e *Engine) check(r *Request) error {
 		}
 		r.Max = most - len(r.Prompt) + 1
 	}
-	return nil
+	return e.checkBeams(r, asked)
 }
 
 // inRange refuses ids that the model has no embedding of.

@@ -58,7 +58,7 @@ func (e *Engine) receive() bool {
 // forked yet has no task; choose will find that nobody reads it.
 func (e *Engine) cancel(x cancel) {
 	for t, c := range e.live {
-		if c.stream == x.stream && (c.stream.over() || c.forked && c.index == x.choice) {
+		if c.stream == x.stream && (c.stream.over() || c.forked && c.search == nil && c.index == x.choice) {
 			e.drop(t)
 		}
 	}
@@ -74,6 +74,12 @@ func (e *Engine) admit(s *Stream) {
 	t := &sched.Task{Tokens: append([]int32{}, r.Prompt...), Prompt: len(r.Prompt), Max: r.Max, AllOut: r.PromptLogprobs, Source: r.Source}
 	c := &choice{stream: s, end: map[int32]bool{}, forked: r.N == 1}
 	var err error
+	if r.Params.Beams.On() {
+		if err = e.admitSearch(t, c); err != nil {
+			e.endAll(t, c, fmt.Errorf("engine: %w: %w", ErrRequest, err))
+		}
+		return
+	}
 	if c.sampler, err = sample.NewSampler(r.Params, e.m.Vocab(), r.Prompt); err == nil {
 		c.sampler.Share(e.scratch)
 		err = e.sched.Add(t)
@@ -92,8 +98,11 @@ func (e *Engine) admit(s *Stream) {
 // no tasks of their own.
 func (e *Engine) endAll(t *sched.Task, c *choice, err error) {
 	e.drop(t)
+	if c.search != nil {
+		e.dropSearch(c.search)
+	}
 	last := c.index
-	if !c.forked {
+	if !c.forked || c.search != nil {
 		last = c.stream.Request.N - 1
 	}
 	for i := c.index; i <= last; i++ {
@@ -121,20 +130,20 @@ func (e *Engine) step() {
 	for _, t := range e.tasks {
 		e.live[t].stream.start()
 	}
-	copies := e.b.Copies
-	if len(copies) > 0 {
+	copies, blocks := e.b.Copies, e.b.Blocks
+	if len(copies)+len(blocks) > 0 {
 		// Once and apart: the batch itself may have to be tried in halves.
-		if err := e.m.Forward(&batch.Batch{Copies: copies}); err != nil {
+		if err := e.m.Forward(&batch.Batch{Copies: copies, Blocks: blocks}); err != nil {
 			for _, t := range e.tasks {
-				e.endAll(t, e.live[t], fmt.Errorf("engine: %w", err))
+				e.fail(t, fmt.Errorf("engine: %w", err))
 			}
 			return
 		}
 	}
 	whole := e.b
-	whole.Copies = nil
+	whole.Copies, whole.Blocks = nil, nil
 	e.compute(whole, e.tasks)
-	whole.Copies = copies[:0]
+	whole.Copies, whole.Blocks = copies[:0], blocks[:0]
 	e.b = whole
 }
 
@@ -153,10 +162,17 @@ func (e *Engine) compute(b batch.Batch, tasks []*sched.Task) {
 	case err == nil:
 		e.handOut(tasks)
 	case half == 0:
-		e.endAll(tasks[0], e.live[tasks[0]], fmt.Errorf("engine: %w", err))
+		e.fail(tasks[0], fmt.Errorf("engine: %w", err))
 	default:
 		e.compute(part(b, 0, half), tasks[:half])
 		e.compute(part(b, half, len(tasks)), tasks[half:])
+	}
+}
+
+// fail ends a task's choice, unless another beam of its request has ended it before.
+func (e *Engine) fail(t *sched.Task, err error) {
+	if c := e.live[t]; c != nil {
+		e.endAll(t, c, err)
 	}
 }
 
@@ -199,6 +215,9 @@ func (e *Engine) handOut(tasks []*sched.Task) {
 // deliver handles the wanted rows [from, to) of one task.
 func (e *Engine) deliver(t *sched.Task, row int32, from, to int) {
 	c := e.live[t]
+	if c == nil {
+		return // another beam of its request has ended it
+	}
 	for i := from; i < to; i++ {
 		pos := int(e.b.Pos[e.b.Out[i]])
 		if c.stream.Request.PromptLogprobs && pos+1 < t.Prompt && pos >= c.told {
@@ -207,7 +226,11 @@ func (e *Engine) deliver(t *sched.Task, row int32, from, to int) {
 				return
 			}
 		}
-		if pos == len(t.Tokens)-1 {
+		switch {
+		case pos != len(t.Tokens)-1:
+		case c.search != nil:
+			e.explore(t, c, e.m.Logits(i))
+		default:
 			e.choose(t, c, e.m.Logits(i))
 		}
 	}

@@ -20,7 +20,7 @@ type Generation struct {
 	Greedy            bool    // do_sample is false
 	EndTokens         []int32 // ids that end an answer
 	Sources           []spec.ConfigValue
-	Decoding          Decoding // of an encoder-decoder
+	Decoding          Decoding // a search with beams, and rules of an answer
 }
 
 // generation collects sampling defaults and end tokens from

@@ -25,15 +25,23 @@ type past struct {
 
 func newHistory(window int, prompt []int32, vocab int) *history {
 	h := &history{window: window, index: make(map[int32]int32, 64)}
-	if window > 0 && len(prompt) > window {
-		prompt = prompt[len(prompt)-window:]
+	h.refill(prompt, len(prompt), vocab)
+	return h
+}
+
+// refill counts a text anew, of which the first tokens are the prompt.
+func (h *history) refill(said []int32, prompt, vocab int) {
+	clear(h.index)
+	h.entries, h.ring, h.head = h.entries[:0], h.ring[:0], 0
+	first := 0
+	if h.window > 0 {
+		first = max(0, len(said)-h.window)
 	}
-	for _, id := range prompt {
+	for i := first; i < len(said); i++ {
 		// Placeholders of images and the like may lie outside the logits. They
 		// cannot be chosen, so they need no penalty, but take a place.
-		h.add(id, false, vocab)
+		h.add(said[i], i >= prompt, vocab)
 	}
-	return h
 }
 
 func (h *history) clone() *history {

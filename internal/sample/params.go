@@ -77,6 +77,9 @@ type Params struct {
 	// [-100, 100], or -Inf to forbid a token.
 	LogitBias map[int32]float32
 
+	// Beams searches the likeliest answers in place of drawing one; see Search.
+	Beams Beams
+
 	// Rules restrict the form of the answer; nil: none.
 	Rules *Rules
 
@@ -94,7 +97,7 @@ type Params struct {
 // seed 0: the distribution that the model defines.
 func Defaults() Params {
 	return Params{Temperature: 1, TopP: 1, TypicalP: 1, TailFree: 1, RepetitionPenalty: 1,
-		Mirostat: Mirostat{Tau: 5, Eta: 0.1}, FSD: FSD{K: 6, N: 3, Beta: 0.9}}
+		Mirostat: Mirostat{Tau: 5, Eta: 0.1}, FSD: FSD{K: 6, N: 3, Beta: 0.9}, Beams: Beams{LengthPenalty: 1}}
 }
 
 // RandomSeed returns an unpredictable seed for a request that names none.
@@ -155,6 +158,9 @@ func (p Params) Validate() error {
 	}
 	if p.Mirostat.Version > 0 && p.FSD.on() {
 		return fmt.Errorf("sample: %w: mirostat and fsd_alpha are both on; each chooses the token alone", ErrParams)
+	}
+	if err := p.Beams.validate(&p); err != nil {
+		return err
 	}
 	return p.validateBias()
 }

@@ -291,16 +291,24 @@ func (s *Sampler) adjust(raw []float32) []float32 {
 	}
 	sc := s.memory()
 	sc.logits = append(sc.logits[:0], raw...)
+	s.change(sc.logits)
+	return sc.logits
+}
+
+// change applies penalties, bias and rules in place.
+func (s *Sampler) change(logits []float32) {
+	if s.p.Rules != nil {
+		s.p.Rules.before(logits, s.said)
+	}
 	if s.history != nil {
-		s.history.penalise(sc.logits, &s.p)
+		s.history.penalise(logits, &s.p)
 	}
 	for _, b := range s.bias {
-		sc.logits[b.ID] = clamp(float64(sc.logits[b.ID]) + float64(b.Logprob))
+		logits[b.ID] = clamp(float64(logits[b.ID]) + float64(b.Logprob))
 	}
 	if s.p.Rules != nil {
-		s.p.Rules.apply(sc.logits, s.said)
+		s.p.Rules.apply(logits, s.said)
 	}
-	return sc.logits
 }
 
 // argmax returns the first index of the largest logit (-1 if all are -Inf) and

