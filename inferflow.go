@@ -63,6 +63,7 @@ type Request struct {
 	Prompt      string
 	Task        string // of an encoder-decoder: "summarize", "translate:en-fr"; "": the text as it stands
 	MaxTokens   int    // 0: what the context holds
+	Beams       int    // of a search for the likeliest answer, whose text comes at its end; 1: none; 0: as the model's files have it, where nothing below says how to draw
 	Temperature *float64
 	TopP        *float64
 	TopK        *int
@@ -110,7 +111,8 @@ func (m *Model) Text(ctx context.Context, r Request) (text, finish string, err e
 }
 
 func (m *Model) start(ctx context.Context, r Request) (*complete.Run, error) {
-	p := complete.Params{Sample: m.s.Defaults(), Max: r.MaxTokens, Stop: r.Stop}
+	p := complete.Params{Sample: m.s.Defaults(), Max: r.MaxTokens, Stop: r.Stop, Draws: r.Temperature != nil || r.TopP != nil || r.TopK != nil,
+		Search: complete.Search{Beams: r.Beams}}
 	if r.Temperature != nil {
 		p.Sample.Temperature = *r.Temperature
 	}

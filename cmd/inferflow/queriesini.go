@@ -51,6 +51,9 @@ func (f *runFlags) queries(ctx context.Context, path string, given *pflag.FlagSe
 	if err != nil {
 		return err
 	}
+	if err := f.beams.apply(&f.sampling, &p); err != nil {
+		return err
+	}
 	if q.Temperature >= 0 && !given.Changed("temperature") && !f.sampling.greed && x.model.Strategy.Name != "greedy" {
 		p.Sample.Temperature = q.Temperature
 	}

@@ -23,6 +23,7 @@ import (
 type runFlags struct {
 	model    modelFlags
 	sampling samplingFlags
+	beams    beamFlags
 	raw      bool
 	json     bool
 	system   string
@@ -57,6 +58,7 @@ standard input. An .ini file with a query_list answers that list.`,
 	}
 	f.model.add(c.Flags())
 	f.sampling.add(c.Flags())
+	f.beams.add(c.Flags())
 	c.Flags().BoolVar(&f.raw, "raw", false, "continue the prompt as plain text, without the chat template")
 	c.Flags().BoolVar(&f.json, "json", false, "print one JSON object: text, prompt_ids, ids, finish, timings")
 	c.Flags().StringVar(&f.system, "system", "", "system message before the prompt")
@@ -91,6 +93,9 @@ func (f *runFlags) run(ctx context.Context, args []string) error {
 	defer s.Close()
 	p, err := f.sampling.params(s.Defaults())
 	if err != nil {
+		return err
+	}
+	if err := f.beams.apply(&f.sampling, &p); err != nil {
 		return err
 	}
 	p.ShowSpecial = f.special
@@ -182,8 +187,9 @@ func printAnswer(w io.Writer, ids []int32, a complete.Answer) error {
 		Prompt  []int32       `json:"prompt_ids"`
 		IDs     []int32       `json:"ids"`
 		Finish  engine.Finish `json:"finish"`
+		Score   *float32      `json:"score,omitempty"` // of a search with beams
 		Timings jsonTimings   `json:"timings"`
-	}{a.Text, ids, a.IDs, a.Finish, timingsOf(a.Timings)})
+	}{a.Text, ids, a.IDs, a.Finish, a.Score, timingsOf(a.Timings)})
 }
 
 type jsonTimings struct {

@@ -95,7 +95,17 @@ func (f *samplingFlags) params(defaults sample.Params) (complete.Params, error) 
 	if err := p.Validate(); err != nil {
 		return complete.Params{}, usageError{err}
 	}
-	return complete.Params{Sample: p, Max: f.max, Stop: f.stop, IgnoreEnd: f.past}, nil
+	return complete.Params{Sample: p, Max: f.max, Stop: f.stop, IgnoreEnd: f.past, Draws: len(f.draws()) > 0}, nil
+}
+
+// draws lists the flags given that say how tokens are drawn.
+func (f *samplingFlags) draws() (given []string) {
+	for _, name := range []string{"temperature", "greedy", "top-k", "top-p", "min-p", "typical-p", "tfs-z", "mirostat", "fsd-alpha", "pool-size", "eos-bypassing-max"} {
+		if f.fs.Changed(name) {
+			given = append(given, name)
+		}
+	}
+	return given
 }
 
 // strategies merges the flags that are whole numbers, and those of the ways to

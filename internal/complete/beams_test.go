@@ -49,11 +49,11 @@ func TestBeams(t *testing.T) {
 			defer e.Close()
 			sp := s.Defaults()
 			sp.Temperature = 0 // a case without beams is greedy
-			r := s.request(c.Source, &Params{Sample: sp, N: len(c.Answers), Max: most(m.Encodes(), c.Settings)})
+			r, _ := s.request(c.Source, &Params{Sample: sp, N: len(c.Answers), Max: most(m.Encodes(), c.Settings)})
 			if want := c.Settings["num_beams"].(float64); r.Params.Beams.On() != (want > 1) {
 				t.Fatalf("beams %+v", r.Params.Beams)
 			}
-			other := s.request(c.Source[:5], &Params{Sample: sp, Max: 20})
+			other, _ := s.request(c.Source[:5], &Params{Sample: sp, Max: 20})
 			if _, err := e.Submit(context.Background(), other); err != nil {
 				t.Fatal(err)
 			}

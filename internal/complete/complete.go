@@ -270,8 +270,8 @@ type Params struct {
 	PromptLogprobs bool
 	ShowSpecial    bool // special tokens appear in the text
 
-	Search         Search
-	Draws          bool // the request says how tokens are drawn, so a search that the model's files ask for is not made
+	Search Search
+	Draws  bool // the request says how tokens are drawn, so a search that the model's files ask for is not made
 
 	decoding *model.Decoding // of a task; nil: the model's own
 	begin    []int32         // the tokens that an encoder-decoder's answer begins with; nil: the model's own
@@ -280,8 +280,8 @@ type Params struct {
 
 // request is what the engine gets for a prompt of ids, or the source of an
 // encoder-decoder; it fills in what the model's files say.
-func (s *Service) request(ids []int32, p *Params) engine.Request {
-	r := engine.Request{Prompt: ids, Params: p.Sample, Max: p.Max, N: p.N, PromptLogprobs: p.PromptLogprobs, End: p.StopTokens}
+func (s *Service) request(ids []int32, p *Params) (r engine.Request, err error) {
+	r = engine.Request{Prompt: ids, Params: p.Sample, Max: p.Max, N: p.N, PromptLogprobs: p.PromptLogprobs, End: p.StopTokens}
 	if !p.IgnoreEnd {
 		r.End = append(append([]int32{}, p.StopTokens...), s.Model.Generation.EndTokens...)
 	}
@@ -295,16 +295,19 @@ func (s *Service) request(ids []int32, p *Params) engine.Request {
 		s.decode(p)
 		r.Source, r.Prompt, r.Max, r.Counted = ids, p.begin, p.Max, p.counted
 	}
-	r.Params = s.searched(r.Params, p)
+	r.Params, err = s.searched(r.Params, p)
 	r.Params.Rules = s.rules(ids, len(r.Prompt), p, s.Model.Generation.EndTokens)
-	return r
+	return r, err
 }
 
 // Start submits a prompt of ids, or the source of an encoder-decoder. The text
 // of a search with beams comes at its end.
 func (s *Service) Start(ctx context.Context, ids []int32, p Params) (*Run, error) {
-	r := s.request(ids, &p)
-	run := &Run{s: s, p: p}
+	r, err := s.request(ids, &p)
+	if err != nil {
+		return nil, err
+	}
+	run := &Run{s: s, p: p, searched: r.Params.Beams.On()}
 	for i := 0; i < max(1, p.N); i++ {
 		st, err := sample.NewStopper(p.Stop, nil, p.IncludeStop)
 		if err != nil {
@@ -316,7 +319,6 @@ func (s *Service) Start(ctx context.Context, ids []int32, p Params) (*Run, error
 		}
 		run.choices = append(run.choices, choice{stop: st, dec: dec(!p.ShowSpecial)})
 	}
-	var err error
 	run.ctx, run.cancel = context.WithCancel(ctx)
 	if run.stream, err = s.Engine.Submit(run.ctx, r); err != nil {
 		run.cancel()

@@ -84,7 +84,7 @@ func TestGenerate(t *testing.T) {
 			s.settle()
 			e := engine.New(m, options(m))
 			defer e.Close()
-			r := s.request(c.Source, &Params{Sample: s.Defaults(), N: 2})
+			r, _ := s.request(c.Source, &Params{Sample: s.Defaults(), N: 2})
 			other := r
 			other.Source, other.N = c.Source[:5], 1
 			if _, err := e.Submit(context.Background(), other); err != nil {

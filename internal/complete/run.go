@@ -21,6 +21,7 @@ type Chunk struct {
 	Top     []sample.TokenLogprob
 	Last    bool          // no more chunks of this choice
 	Finish  engine.Finish // with the last chunk
+	Score   *float32      // of an answer that a search with beams found, with its last chunk
 	Err     error
 }
 
@@ -33,6 +34,8 @@ type Run struct {
 	stream  *engine.Stream
 	choices []choice
 	over    int
+
+	searched bool // with beams: the answers come at the end
 }
 
 type choice struct {
@@ -69,6 +72,9 @@ func (r *Run) chunk(ev engine.Event) Chunk {
 		out.Text = r.s.Tok.Text(ev.ID)
 		return out
 	}
+	if r.searched && ev.Finish != engine.FinishNone && ev.Err == nil {
+		out.Score = &ev.Score
+	}
 	stopped := false
 	if ev.Err == nil && ev.Finish != engine.FinishStop {
 		out.Text, stopped = c.stop.Push(c.dec.Next(ev.ID))
@@ -103,6 +109,7 @@ type Answer struct {
 	Text    string
 	IDs     []int32
 	Finish  engine.Finish
+	Score   *float32 // of a search with beams
 	Timings engine.Timings
 }
 
@@ -132,7 +139,7 @@ func (r *Run) Collect(show func(text string)) (Answer, error) {
 			show(c.Text)
 		}
 		if c.Last {
-			a.Finish = c.Finish
+			a.Finish, a.Score = c.Finish, c.Score
 		}
 	}
 	a.Text, a.Timings = text.String(), r.Timings()

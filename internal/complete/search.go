@@ -52,13 +52,17 @@ func (s *Service) decode(p *Params) {
 
 // searched decides on a search: what the request asks for, else, where it says
 // nothing of how tokens are drawn, what the files do.
-func (s *Service) searched(to sample.Params, p *Params) sample.Params {
+func (s *Service) searched(to sample.Params, p *Params) (sample.Params, error) {
 	d := p.decoding
 	if to.Beams.N = p.Search.Beams; to.Beams.N == 0 && !p.Draws && !s.set && !d.Sampled {
 		to.Beams.N = d.Beams
 	}
 	if !to.Beams.On() {
-		return to
+		// Clients send defaults; what says no more is no request for beams.
+		if l, e := p.Search.LengthPenalty, p.Search.Early; l != nil && *l != 1 || e != nil && *e != sample.EarlyNo {
+			return to, fmt.Errorf("complete: %w: length_penalty and early_stopping are for a search with beams, and none is made; ask for two beams or more", sample.ErrParams)
+		}
+		return to, nil
 	}
 	to.Beams.LengthPenalty = d.LengthPenalty
 	if p.Search.LengthPenalty != nil {
@@ -68,7 +72,7 @@ func (s *Service) searched(to sample.Params, p *Params) sample.Params {
 	if p.Search.Early != nil {
 		to.Beams.Early = *p.Search.Early
 	}
-	return to
+	return to, nil
 }
 
 // rules are the restrictions of an answer to source that begins after length

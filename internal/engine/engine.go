@@ -84,7 +84,7 @@ type Event struct {
 	ID      int32
 	Logprob float32
 	Top     []sample.TokenLogprob
-	Finish  Finish // with the last event of a choice
+	Finish  Finish  // with the last event of a choice
 	Score   float32 // of an answer that a search with beams found, with its last event
 	Err     error
 }
@@ -129,8 +129,8 @@ type choice struct {
 	index   int
 	sampler *sample.Sampler
 	end     map[int32]bool
-	told    int  // prompt positions whose events were delivered
-	forked  bool // the other choices have tasks of their own
+	told    int     // prompt positions whose events were delivered
+	forked  bool    // the other choices have tasks of their own
 	search  *search // a search with beams, which has no sampler; nil: none
 }
 

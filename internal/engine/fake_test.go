@@ -54,6 +54,11 @@ func (m *fake) Forward(b *batch.Batch) error {
 	if m.slots != nil {
 		m.states(b)
 	}
+	for _, c := range b.Blocks {
+		for slot := range int32(batch.BlockTokens) {
+			m.cells[[2]int32{c.To, slot}] = m.cells[[2]int32{c.From, slot}]
+		}
+	}
 	for _, tok := range b.Tokens {
 		if m.fail != 0 && tok == m.fail {
 			return errBroken
@@ -84,21 +89,30 @@ func blockOf(t testing.TB, q batch.Seq, pos int32) int32 {
 }
 
 func (m *fake) row(q batch.Seq, pos, tok int32) []float32 {
-	h := fnv.New64a()
+	text := make([]int32, 0, pos+1)
 	for p := int32(0); p <= pos; p++ {
-		v := m.cells[[2]int32{blockOf(m.t, q, p), p % batch.BlockTokens}]
+		text = append(text, m.cells[[2]int32{blockOf(m.t, q, p), p % batch.BlockTokens}])
+	}
+	row := hashed(text, m.vocab)
+	if m.nan != 0 && tok == m.nan {
+		row[5] = float32(math.NaN())
+	}
+	return row
+}
+
+// hashed are the logits of the token after a text.
+func hashed(text []int32, vocab int) []float32 {
+	h := fnv.New64a()
+	for p, v := range text {
 		_, _ = h.Write([]byte{byte(v), byte(p)})
 	}
 	x := h.Sum64()
-	row := make([]float32, m.vocab)
+	row := make([]float32, vocab)
 	for i := range row {
 		x ^= x << 13
 		x ^= x >> 7
 		x ^= x << 17
 		row[i] = float32(x%1000)/200 - 2
-	}
-	if m.nan != 0 && tok == m.nan {
-		row[5] = float32(math.NaN())
 	}
 	return row
 }

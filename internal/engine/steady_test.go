@@ -18,14 +18,18 @@ func (m *flat) Logits(int) []float32         { return m.logits }
 func (m *flat) Vocab() int                   { return len(m.logits) }
 func (m *flat) Diagnose(*batch.Batch) string { return "" }
 
+// newEngine is an engine whose loop is not started: the test takes its part.
+func newEngine(m Model, o Options) *Engine {
+	return &Engine{m: m, o: o, wake: make(chan struct{}, 1), done: make(chan struct{}), live: map[*sched.Task]*choice{},
+		sched: sched.New(o.Limits, kv.NewPool(o.Blocks)), scratch: &sample.Scratch{}}
+}
+
 // TestSteadyStep: once lists have grown, a step of answers whose events are
 // read allocates nothing.
 func TestSteadyStep(t *testing.T) {
 	m := &flat{make([]float32, 60)}
 	o := Options{Limits: sched.Limits{Rows: 64, Seqs: 16, Tokens: 20000}, Blocks: 20000, Queue: 8}
-	// The loop is not started: the test takes its part.
-	e := &Engine{m: m, o: o, wake: make(chan struct{}, 1), done: make(chan struct{}), live: map[*sched.Task]*choice{},
-		sched: sched.New(o.Limits, kv.NewPool(o.Blocks)), scratch: &sample.Scratch{}}
+	e := newEngine(m, o)
 	p := sample.Defaults()
 	p.TopP = 0.9
 	var streams []*Stream

@@ -17,10 +17,10 @@ type Decoding struct {
 	Start int32   // decoder_start_token_id
 	First []int32 // forced_bos_token_id: the answer begins with it; none or one
 
-	Beams         int     // num_beams; 0 or 1: no search
-	LengthPenalty float64 // length_penalty; 1 where nothing is said
-	Early         string  // early_stopping: "" (false), "true" or "never"
-	Sampled       bool    // do_sample: the beams, if any, are drawn
+	Beams         int      // num_beams; 0 or 1: no search
+	LengthPenalty float64  // length_penalty; 1 where nothing is said
+	Early         string   // early_stopping: "" (false), "true" or "never"
+	Sampled       bool     // do_sample: the beams, if any, are drawn
 	Unserved      []string // settings of other searches, which are not done
 
 	MinLength, MaxLength int            // no end token before it, the answer ends there; 0: none, where the context ends

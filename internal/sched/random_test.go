@@ -83,6 +83,15 @@ func (m states) write(t *testing.T, b *batch.Batch, tasks []*Task, l Limits) {
 	}
 }
 
+// copy does the copies of a batch.
+func (m stored) copy(b *batch.Batch) {
+	for _, c := range b.Blocks {
+		for slot := range int32(batch.BlockTokens) {
+			m[[2]int32{c.To, slot}] = m[[2]int32{c.From, slot}]
+		}
+	}
+}
+
 // encode stores the rows of sources, each of which must be whole.
 func (m stored) encode(t *testing.T, b *batch.Batch, tasks []*Task, l Limits) {
 	t.Helper()

@@ -35,6 +35,7 @@ type common struct {
 	SkipSpecial       *bool               `json:"skip_special_tokens"`
 	Task              string              `json:"task"` // of an encoder-decoder: summarize, translate:en-fr, …
 	strategies
+	beams
 	refused
 }
 
@@ -51,7 +52,6 @@ type refused struct {
 	Functions      json.RawMessage `json:"functions"`
 	Audio          json.RawMessage `json:"audio"`
 	WebSearch      json.RawMessage `json:"web_search_options"`
-	UseBeamSearch  json.RawMessage `json:"use_beam_search"`
 	PromptLogprobs json.RawMessage `json:"prompt_logprobs"`
 	MinTokens      json.RawMessage `json:"min_tokens"`
 }
@@ -62,7 +62,7 @@ func (f *refused) check() error {
 		raw  json.RawMessage
 	}{{"grammar", f.Grammar}, {"json_schema", f.JSONSchema}, {"guided_json", f.GuidedJSON}, {"guided_regex", f.GuidedRegex},
 		{"guided_choice", f.GuidedChoice}, {"guided_grammar", f.GuidedGrammar}, {"structured_outputs", f.Structured}, {"functions", f.Functions},
-		{"audio", f.Audio}, {"web_search_options", f.WebSearch}, {"use_beam_search", f.UseBeamSearch}, {"prompt_logprobs", f.PromptLogprobs}, {"min_tokens", f.MinTokens}} {
+		{"audio", f.Audio}, {"web_search_options", f.WebSearch}, {"prompt_logprobs", f.PromptLogprobs}, {"min_tokens", f.MinTokens}} {
 		switch string(x.raw) {
 		case "", "null", "false", "0", `""`, "[]", "{}":
 		default:
@@ -143,12 +143,15 @@ func (v *Server) params(c *common, maxTokens *int, maxName string) (p complete.P
 			return p, badRequest("n", "n: %d is outside 1 to %d", p.N, maxChoices)
 		}
 	}
+	if err := c.search(&p); err != nil {
+		return p, err
+	}
 	if maxTokens != nil {
 		if p.Max = *maxTokens; p.Max < 1 {
 			return p, badRequest(maxName, "%s: %d is less than 1", maxName, p.Max)
 		}
 	}
-	if err := s.Validate(); err != nil {
+	if err := p.Sample.Validate(); err != nil {
 		return p, err
 	}
 	if c.StreamOptions != nil && !c.Stream {

@@ -33,3 +33,6 @@ func (r *strategies) apply(p *sample.Params) {
 		}
 	}
 }
+
+// named says whether the request names one of them.
+func (r *strategies) named() bool { return *r != strategies{} }

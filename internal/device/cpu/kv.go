@@ -92,15 +92,15 @@ func (s *Stage) layOut() error {
 	return err
 }
 
-// copyBlocks copies whole blocks in order.
+// copyBlocks copies whole blocks in order, none if one of them is not there.
 func (s *Stage) copyBlocks(list []batch.BlockCopy) error {
 	at := func(b int32) []byte { return s.place.mem[int(b)*s.lay.block:][:s.lay.block] }
 	for _, c := range list {
-		for _, b := range []int32{c.From, c.To} {
-			if b < 0 || int(b) >= s.o.Limits.Blocks {
-				return fmt.Errorf("cpu: a copy of block %d to %d; there are %d", c.From, c.To, s.o.Limits.Blocks)
-			}
+		if n := int32(s.o.Limits.Blocks); c.From < 0 || c.To < 0 || c.From >= n || c.To >= n {
+			return fmt.Errorf("cpu: a copy of block %d to %d; there are %d", c.From, c.To, n)
 		}
+	}
+	for _, c := range list {
 		copy(at(c.To), at(c.From))
 	}
 	return nil
