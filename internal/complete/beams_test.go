@@ -103,5 +103,38 @@ func found(t *testing.T, s *engine.Stream, n int) (ids [][]int32, scores []float
 
 // TestSearched says when a search is made, and with what.
 func TestSearched(t *testing.T) {
-	_ = sample.EarlyNo
+	own := model.Decoding{Beams: 4, LengthPenalty: 0.6, Early: "true"}
+	penalty, plain, early, no := 2.0, 1.0, sample.EarlyNever, sample.EarlyNo
+	for _, c := range []struct {
+		name string
+		p    Params
+		d    model.Decoding
+		set  bool
+		want sample.Beams
+		bad  bool
+	}{
+		{"the files'", Params{}, own, false, sample.Beams{N: 4, LengthPenalty: 0.6, Early: sample.EarlyYes}, false},
+		{"the request draws", Params{Draws: true}, own, false, sample.Beams{LengthPenalty: 1}, false},
+		{"the service's settings draw", Params{}, own, true, sample.Beams{LengthPenalty: 1}, false},
+		{"the files draw", Params{}, model.Decoding{Beams: 4, Sampled: true}, false, sample.Beams{LengthPenalty: 1}, false},
+		{"none", Params{Search: Search{Beams: 1}}, own, false, sample.Beams{N: 1, LengthPenalty: 1}, false},
+		{"the request's", Params{Draws: true, Search: Search{Beams: 8, LengthPenalty: &penalty, Early: &early}}, own, true, sample.Beams{N: 8, LengthPenalty: 2, Early: sample.EarlyNever}, false},
+		{"the number alone", Params{Search: Search{Beams: 2}}, own, false, sample.Beams{N: 2, LengthPenalty: 0.6, Early: sample.EarlyYes}, false},
+		{"all but the number", Params{Search: Search{LengthPenalty: &plain, Early: &no}}, own, false, sample.Beams{N: 4, LengthPenalty: 1}, false},
+		{"defaults without beams", Params{Search: Search{LengthPenalty: &plain, Early: &no}}, model.Decoding{LengthPenalty: 1}, false, sample.Beams{LengthPenalty: 1}, false},
+		{"a penalty without beams", Params{Search: Search{LengthPenalty: &penalty}}, model.Decoding{LengthPenalty: 1}, false, sample.Beams{}, true},
+		{"an end without beams", Params{Search: Search{Beams: 1, Early: &early}}, own, false, sample.Beams{}, true},
+	} {
+		c.p.decoding = &c.d
+		got, err := (&Service{set: c.set}).searched(sample.Defaults(), &c.p)
+		if (err != nil) != c.bad || errors.Is(err, sample.ErrParams) != c.bad || !c.bad && got.Beams != c.want {
+			t.Errorf("%s: %+v, %v", c.name, got.Beams, err)
+		}
+	}
+	if _, err := ParseEarly("soon"); !errors.Is(err, sample.ErrParams) {
+		t.Error(err)
+	}
+	if n := decodingNotes(model.Decoding{Beams: 4, Sampled: true, Unserved: []string{"guidance_scale"}}); len(n) != 2 {
+		t.Errorf("notes %q", n)
+	}
 }

@@ -44,7 +44,7 @@ func (b Beams) validate(p *Params) error {
 	case p.Mirostat.Version > 0 || p.FSD.on() || p.PutOff > 0:
 		return fmt.Errorf("sample: %w: beams draw no tokens, so mirostat, fsd_alpha and eos_bypassing_max do not go with num_beams", ErrParams)
 	case p.TopLogprobs > 0:
-		return fmt.Errorf("sample: %w: top_logprobs does not go with num_beams: a search keeps the log-probabilities of its own tokens only", ErrParams)
+		return fmt.Errorf("sample: %w: top_logprobs does not go with num_beams: a search keeps the log-probabilities of its own tokens only (num_beams 1 makes none)", ErrParams)
 	}
 	return nil
 }

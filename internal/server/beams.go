@@ -85,13 +85,18 @@ func (c *common) clash() string {
 		name string
 		v    *float64
 		off  float64
-	}{{"temperature", c.Temperature, 1}, {"top_p", c.TopP, 1}, {"min_p", c.MinP, 0}, {"typical_p", c.TypicalP, 1}} {
+	}{{"temperature", c.Temperature, 1}, {"top_p", c.TopP, 1}, {"min_p", c.MinP, 0}, {"typical_p", c.TypicalP, 1}, {"tfs_z", c.TailFree, 1}} {
 		if f.v != nil && *f.v != f.off {
 			return f.name
 		}
 	}
-	if c.TopK != nil && *c.TopK > 0 {
-		return "top_k"
+	for _, f := range []struct {
+		name string
+		v    *int
+	}{{"top_k", c.TopK}, {"pool_size", c.Pool}, {"mirostat", c.Mirostat}} {
+		if f.v != nil && *f.v > 0 {
+			return f.name
+		}
 	}
 	return ""
 }

@@ -70,6 +70,7 @@ type table struct {
 	slots  *kv.Slots
 	seats  map[int]*seat
 	copies []batch.StateCopy // for the next batch
+	blocks []batch.BlockCopy // likewise
 }
 
 func newTable() *table {
@@ -94,8 +95,8 @@ func (s *table) seat(seq int) *seat {
 
 // batch appends the parts to a batch; at tells where each wanted row belongs.
 func (s *table) batch(parts []part) (b *batch.Batch, at [][2]int, err error) {
-	b = &batch.Batch{Copies: s.copies}
-	s.copies = nil
+	b = &batch.Batch{Copies: s.copies, Blocks: s.blocks}
+	s.copies, s.blocks = nil, nil
 	for _, p := range parts {
 		q := s.seat(p.seq)
 		if err := q.kv.Grow(p.n); err != nil {
@@ -234,8 +235,9 @@ func (m *machine) same(t *testing.T, s *table, parts []part, want rows, what str
 
 // shared forks sequences inside a tile of 16 positions, twice, so that up to
 // three blocks supply one tile, and holds the answers in bits against the same
-// tokens of a sequence of their own.
-func (m *machine) shared(t *testing.T, n *net) {
+// tokens of a sequence of their own; with copies each fork copies the block of
+// that tile instead.
+func (m *machine) shared(t *testing.T, n *net, copies bool) {
 	t.Helper()
 	s := newTable()
 	root := s.seat(0)
@@ -247,6 +249,13 @@ func (m *machine) shared(t *testing.T, n *net) {
 		f, g := s.seats[from], *root
 		g.id, g.kv, g.at, g.state = int32(to), f.kv.Fork(), f.at, s.slot()
 		s.copies = append(s.copies, batch.StateCopy{From: f.state, To: g.state})
+		if copies {
+			c, _, err := g.kv.Own()
+			if err != nil {
+				t.Fatal(err)
+			}
+			s.blocks = append(s.blocks, c)
+		}
 		g.tokens = append(append([]int32{}, f.tokens[:f.at]...), text(to)[f.at:]...)
 		s.seats[to] = &g
 	}

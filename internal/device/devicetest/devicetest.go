@@ -59,7 +59,8 @@ func (d Device) testCase(t *testing.T, c testCase) {
 		return
 	}
 	fused.sameBits(t, n, want)
-	fused.shared(t, n)
+	fused.shared(t, n, false)
+	fused.shared(t, n, true)
 	d.testCuts(t, n, want)
 	plain := d.open(t, n, compile.Options{NoFusion: true})
 	plain.agree(t, n, tol)

@@ -90,6 +90,8 @@ func (d Device) testErrors(t *testing.T) {
 		"token beyond the table":      func(b *batch.Batch) { b.Tokens[4] = vocab },
 		"negative token":              func(b *batch.Batch) { b.Tokens[21] = -1 },
 		"a block that does not exist": func(b *batch.Batch) { b.Seqs[1].Spans[0].Block = int32(limits.Blocks) },
+		"a copy of no block":          func(b *batch.Batch) { b.Blocks = []batch.BlockCopy{{From: 0, To: 1}, {From: -1, To: 0}} },
+		"a copy to no block":          func(b *batch.Batch) { b.Blocks = []batch.BlockCopy{{From: 0, To: int32(limits.Blocks)}} },
 		"a negative block":            func(b *batch.Batch) { b.Seqs[0].Spans[0].Block = -1 },
 		"too few blocks":              func(b *batch.Batch) { b.Seqs[0].Spans = b.Seqs[0].Spans[:1] },
 		"a gap between blocks":        func(b *batch.Batch) { b.Seqs[0].Spans[1].Pos++ },

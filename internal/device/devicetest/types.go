@@ -159,6 +159,6 @@ func (d Device) testModel(t *testing.T, typ quant.Type, seed uint64) {
 	m.has(t, []program.Kind{program.KindQKV, program.KindLinear, program.KindMoE})
 	want := m.agree(t, n, tol)
 	m.sameBits(t, n, want)
-	m.shared(t, n)
+	m.shared(t, n, false)
 	d.testCuts(t, n, want)
 }
