@@ -63,7 +63,7 @@ var vocabulary = []section{
 		{"slice", doSlice, docSlice}, {"split", doSplit, docSplit}, {"concat", doConcat, docConcat}, {"gather", doGather, docGather},
 	}},
 	{"Positions and attention", []word{
-		{"rope_table", doRopeTable, docRopeTable}, {"rope", doRope, docRope}, {"attention", doAttention, docAttention},
+		{"rope_table", doRopeTable, docRopeTable}, {"rope", doRope, docRope}, {"attention", doAttention, docAttention}, {"join", doJoin, docJoin},
 		{"relative_bias", doRelativeBias, docRelativeBias}, {"distance_bias", doDistanceBias, docDistanceBias}, {"block_sum", doBlockSum, docBlockSum}, {"block_attention", doBlockAttention, docBlockAttention},
 		{"head_linear", doHeadLinear, docHeadLinear}, {"dot", doDot, docDot}, {"index_topk", doIndexTopK, docIndexTopK},
 	}},

@@ -17,26 +17,30 @@ type attentionArgs struct {
 	scale, window, softcap     starlark.Value
 	valueDim, allowed          starlark.Value
 	mask                       string
-	tile                       bool
+	first, queries             starlark.Value
+	tile, open                 bool
 }
 
-const docAttention = `attention(q, k=None, v=None, scale=None, window=None, mask="causal", softcap=None, sinks=None, slopes=None, bias=None, tile=False, cache=None, value_dim=None, allowed=None)
+const docAttention = `attention(q, k=None, v=None, scale=None, window=None, mask="causal", softcap=None, sinks=None, slopes=None, bias=None, tile=False, cache=None, value_dim=None, allowed=None, first=None, queries=None, open=False)
 softmax(mask(scale · q·kᵀ))·v over the tokens of the sequence so far. q [H, d], k [K, d], v [K, e] give [H, e]; H is a multiple of K. Keys and values go into a
 cache of their own; nothing need be said of it. In a decoder, k and v of the encoder's memory make it cross attention: every query sees the whole source.
 - q: queries [H, d], rotated.
-- k: keys [K, d], rotated.
+- k: keys [K, d], rotated. Keys and values [n, K, d] and [n, K, e] of param are n stored ones, which every query sees.
 - v: values [K, e].
 - scale: a number; None: 1/√d.
-- window: how many keys a query sees, its own included; None or 0: all.
+- window: how many keys a query sees, its own included; None or 0: all. With the mask "full" also [before, after]: keys from i − before to i + after.
 - mask: "causal"; "full" (encoders: all tokens of the sequence, or |i − j| ≤ window); "chunk" (causal, and in the same block of window tokens).
 - softcap: caps the scores: softcap · tanh(score / softcap).
-- sinks: a tensor [H]: one more logit for each head, which takes weight and gives no value.
+- sinks: a tensor [H], or a value [H] that the token makes: one more logit for each head, which takes weight and gives no value.
 - slopes: a list of H numbers (ALiBi): slope · (j − i) is added to the score of key j for query i.
 - bias: the result of relative_bias or distance_bias: added to the score by the distance of key and query.
 - tile: query head h reads key head h mod K instead of h·K/H.
 - cache: an earlier attention, whose keys and values are read; then k and v are left out.
 - value_dim: the values are the first value_dim components of the keys, kept once; then v is left out (latent attention).
 - allowed: what index_topk returned: the positions that are seen, of those so far.
+- first: so many positions at the beginning are seen whatever the window; with the mask "full" they also see all (a class token, attention sinks).
+- queries: only so many tokens at the beginning ask; the others see nothing and get zeros.
+- open: leaves the softmax open, to be joined with others over further sources: [H, e + 1]; see join.
 Errors: heads or widths that do not fit, a mask or window that is none, slopes or sinks of another count.
 `
 
@@ -44,7 +48,7 @@ func doAttention(t *tracer, name string, args starlark.Tuple, kwargs []starlark.
 	a := attentionArgs{mask: "causal"}
 	err := starlark.UnpackArgs(name, args, kwargs, "q", &a.q, "k?", &a.k, "v?", &a.v, "scale?", &a.scale, "window?", &a.window, "mask?", &a.mask,
 		"softcap?", &a.softcap, "sinks?", &a.sinks, "slopes?", &a.slopes, "bias?", &a.bias, "tile?", &a.tile, "cache?", &a.cache,
-		"value_dim?", &a.valueDim, "allowed?", &a.allowed)
+		"value_dim?", &a.valueDim, "allowed?", &a.allowed, "first?", &a.first, "queries?", &a.queries, "open?", &a.open)
 	if err != nil {
 		return nil, err
 	}
@@ -56,10 +60,18 @@ func doAttention(t *tracer, name string, args starlark.Tuple, kwargs []starlark.
 	if err != nil || !ok {
 		return &value{t: t}, err
 	}
+	sinks, ok := tokenSinks(a.sinks, &attr)
+	if !ok {
+		return &value{t: t}, nil
+	}
+	allowed = append(sinks, allowed...)
 	if near, is := a.bias.(*distanceValue); is {
 		allowed = append(near.set(&attr), allowed...)
 	}
 	if isNone(a.cache) {
+		if out, is, err := t.attendStored(a, attr); is {
+			return out, err
+		}
 		return t.attend(a, attr, allowed)
 	}
 	from, is := a.cache.(*value)
@@ -88,8 +100,14 @@ func keyOrValue(what string, v starlark.Value) (*value, error) {
 
 // attentionAttr reads the numbers; ok is false where an operand is unknown.
 func (t *tracer) attentionAttr(a attentionArgs) (attr graph.AttentionAttr, ok bool, err error) {
-	attr = graph.AttentionAttr{Mask: graph.MaskKind(a.mask), Tile: a.tile}
-	if attr.Window, err = optionalInt("attention: window", a.window); err != nil {
+	attr = graph.AttentionAttr{Mask: graph.MaskKind(a.mask), Tile: a.tile, Open: a.open}
+	if attr.First, err = optionalInt("attention: first", a.first); err != nil {
+		return attr, false, err
+	}
+	if attr.Ask, err = optionalInt("attention: queries", a.queries); err != nil {
+		return attr, false, err
+	}
+	if err := windowOf(a.window, &attr); err != nil {
 		return attr, false, err
 	}
 	if attr.Softcap, err = optional("attention: softcap", a.softcap); err != nil {
@@ -104,7 +122,7 @@ func (t *tracer) attentionAttr(a attentionArgs) (attr graph.AttentionAttr, ok bo
 	}
 	attr.Relative, attr.Farthest, attr.TwoSided = bias.w, bias.farthest, bias.twoSided
 	ok = known && a.q.node != nil
-	if !isNone(a.sinks) {
+	if _, made := a.sinks.(*value); !made && !isNone(a.sinks) {
 		w, err := t.named(a.sinks)
 		if err != nil {
 			return attr, false, err

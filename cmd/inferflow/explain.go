@@ -188,6 +188,9 @@ func (p *explainer) bytes() {
 		window := ""
 		if c.Window > 0 {
 			window = fmt.Sprintf(", a window of %d tokens", c.Window)
+			if c.First > 0 {
+				window += fmt.Sprintf(" and the first %d", c.First)
+			}
 		}
 		switch c.Source {
 		case "kept":

@@ -61,7 +61,8 @@ type CacheInfo struct {
 	KeyDim   int    `json:"key_dim"`
 	ValueDim int    `json:"value_dim"`
 	Window   int    `json:"window,omitempty"`
-	Size     int    `json:"size,omitempty"` // of a state: float32 numbers a sequence
+	First    int    `json:"first,omitempty"` // positions seen beside the window
+	Size     int    `json:"size,omitempty"`  // of a state: float32 numbers a sequence
 	Layers   []int  `json:"layers"`
 }
 

@@ -13,7 +13,7 @@ import (
 func cachesOf(g *graph.Graph) []CacheInfo {
 	var out []CacheInfo
 	for _, c := range g.Caches {
-		i := CacheInfo{Kind: string(c.Kind), Heads: c.Heads, KeyDim: c.KeyDim, ValueDim: c.ValueDim, Window: c.Window, Size: c.Size}
+		i := CacheInfo{Kind: string(c.Kind), Heads: c.Heads, KeyDim: c.KeyDim, ValueDim: c.ValueDim, Window: c.Window, First: c.First, Size: c.Size}
 		switch {
 		case c.Memory && c.Kept:
 			i.Source = "kept"
@@ -22,7 +22,7 @@ func cachesOf(g *graph.Graph) []CacheInfo {
 		}
 		at := slices.IndexFunc(out, func(o CacheInfo) bool {
 			o.Layers = nil
-			return o.Kind == i.Kind && o.Source == i.Source && o.Heads == i.Heads && o.KeyDim == i.KeyDim && o.ValueDim == i.ValueDim && o.Window == i.Window && o.Size == i.Size
+			return o.Kind == i.Kind && o.Source == i.Source && o.Heads == i.Heads && o.KeyDim == i.KeyDim && o.ValueDim == i.ValueDim && o.Window == i.Window && o.First == i.First && o.Size == i.Size
 		})
 		if at < 0 {
 			at = len(out)

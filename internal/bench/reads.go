@@ -189,7 +189,7 @@ func (r *reads) cached(from, rows int) (n int64) {
 		c := r.caches[a.Cache]
 		seen := from + rows
 		if a.Window > 0 {
-			seen = min(seen, a.Window+rows-1)
+			seen = min(seen, a.Window+a.First+rows-1)
 		}
 		n += int64(seen) * cacheBytes(c, r.keys, r.value)
 	}

@@ -12,15 +12,18 @@ func (c *cover) attention(n *graph.Node) bool {
 	if n.Op != graph.OpAttention || !ok {
 		return false
 	}
-	s := &program.Attention{Attr: a, Out: c.bufs[n.ID], K: program.None, V: program.None, Allow: program.None, ByQuery: program.None, ByKey: program.None}
+	s := &program.Attention{Attr: a, Out: c.bufs[n.ID], K: program.None, V: program.None, Allow: program.None, ByQuery: program.None, ByKey: program.None, Sinks: program.None}
 	c.push(n, program.KindAttention, []int{n.ID}, s)
 	latent := c.g.Caches[a.Cache].Kind == graph.CacheLatent
 	if a.Allowed {
 		s.Allow = c.input(n, n.In[len(n.In)-1])
 	}
 	at := 3
-	if a.Shared {
+	switch {
+	case a.Shared:
 		at = 1
+	case latent:
+		at = 2
 	}
 	if a.ByQuery {
 		s.ByQuery = c.input(n, n.In[at])
@@ -28,6 +31,10 @@ func (c *cover) attention(n *graph.Node) bool {
 	}
 	if a.ByKey {
 		s.ByKey = c.input(n, n.In[at])
+		at++
+	}
+	if a.SinkOf {
+		s.Sinks = c.input(n, n.In[at])
 	}
 	switch {
 	case a.Cross:
@@ -153,4 +160,24 @@ func (c *cover) projection(root *graph.Node, id, heads int) (p projection, ok bo
 		}
 		n = c.node(n.In[0])
 	}
+}
+
+// join takes what makes one softmax of several attentions, and attention to
+// stored keys.
+func (c *cover) join(n *graph.Node) bool {
+	switch a := n.Attr.(type) {
+	case *graph.JoinAttr:
+		s := &program.Join{Heads: n.Shape[0], Out: c.bufs[n.ID]}
+		for _, in := range n.In {
+			s.In = append(s.In, c.input(n, in))
+		}
+		c.push(n, program.KindJoin, []int{n.ID}, s)
+		return true
+	case *graph.StoredAttr:
+		k := c.g.Nodes[n.In[1]].Shape
+		c.push(n, program.KindStored, []int{n.ID}, &program.Stored{Q: c.input(n, n.In[0]), K: c.want(n.In[1]), V: c.want(n.In[2]), Out: c.bufs[n.ID],
+			Keys: k[0], KVHeads: k[1], Heads: n.Shape[0], Attr: a})
+		return true
+	}
+	return false
 }

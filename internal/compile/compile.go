@@ -199,7 +199,7 @@ func (c *cover) emit(n *graph.Node) error {
 		c.steps[len(c.steps)-1].Layer = k.layer
 	}
 	if !c.o.NoFusion {
-		for _, try := range []func(*graph.Node) bool{c.embed, c.linear, c.moe, c.norm, c.attention, c.index, c.recurrent, c.elementwise, c.heads} {
+		for _, try := range []func(*graph.Node) bool{c.embed, c.linear, c.moe, c.norm, c.attention, c.join, c.index, c.recurrent, c.elementwise, c.heads} {
 			if try(n) {
 				return nil
 			}

@@ -143,7 +143,7 @@ func (b *Builder) Attention(q, k, v *Node, a AttentionAttr, allowed ...*Node) (*
 		return nil, fmt.Errorf("attention: q, k and v are [heads, d], got %v, %v, %v", q.Shape, k.Shape, v.Shape)
 	}
 	if a.Cross = q.Rows == RowsToken && k.Rows == RowsMemory; a.Cross {
-		a.Mask, a.Window = MaskFull, 0
+		a.Mask, a.Window, a.Sides = MaskFull, 0, nil
 	}
 	c := Cache{Kind: CacheKV, Heads: k.Shape[0], KeyDim: k.Shape[1], ValueDim: v.Shape[1], Layer: b.Layer, Memory: k.Rows == RowsMemory, Kept: a.Cross}
 	return b.attend(c, a, append([]*Node{q, k, v}, allowed...)...)
@@ -162,7 +162,9 @@ func (b *Builder) attend(c Cache, a AttentionAttr, in ...*Node) (*Node, error) {
 	a.Cache, a.Shared = len(b.G.Caches), false
 	a.Heads, a.KVHeads = in[0].Shape[0], c.Heads
 	if a.Mask == MaskCausal {
-		c.Window = a.Window
+		if c.Window = a.Window; c.Window > 0 {
+			c.First = a.First
+		}
 	}
 	b.G.Caches = append(b.G.Caches, c)
 	return b.stateful(OpAttention, &a, a.Cache, in...)
@@ -182,7 +184,7 @@ func (b *Builder) AttentionShared(q *Node, a AttentionAttr, allowed ...*Node) (*
 	}
 	a.Shared, a.Heads, a.KVHeads = true, q.Shape[0], c.Heads
 	if a.Cross = c.Memory && q.Rows == RowsToken; a.Cross {
-		a.Mask, a.Window = MaskFull, 0
+		a.Mask, a.Window, a.Sides = MaskFull, 0, nil
 	}
 	c.Kept = c.Memory
 	if a.Window == 0 || a.Window > c.Window {

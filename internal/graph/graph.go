@@ -110,6 +110,10 @@ const (
 	OpExpertLinear Op = "expert_linear" // x [h] or [k,h], route → [k,e] or [e]; *ExpertLinearAttr
 	OpDot          Op = "dot"           // x [..,d] and y [..,n,d] → [..,n]; *DotAttr
 	OpIndex        Op = "index_topk"    // q [H,d], k [d], w [H] → the positions chosen; *IndexAttr
+
+	// Of one softmax over several sources; see join.go.
+	OpJoin   Op = "join"             // open attentions [H,e+1], … → [H,e]; *JoinAttr
+	OpStored Op = "attention_stored" // q [H,dk], k [n,K,dk], v [n,K,dv], the same for all tokens → [H,dv]; *StoredAttr
 )
 
 // EmbedAttr: Table is [V, …]; an id at or beyond Guard (if Guard > 0) reads row 0.
@@ -238,6 +242,7 @@ type Cache struct {
 	Heads            int
 	KeyDim, ValueDim int
 	Window           int // keys a query sees at most, 0 = all
+	First            int // beside a Window: the positions below First are seen as well, and stay
 	Size             int
 	Layer            int
 	// Memory: the cache holds the encoder's source, not the sequence. Unless
@@ -265,7 +270,16 @@ const (
 // When Buckets is set, one or two more inputs [H, B] follow q, k, v: of the
 // query's row where ByQuery, then of the key's where ByKey. Key j adds to the
 // score of query i the numbers of head h at Buckets[j − i + (len−1)/2]; offsets
-// beyond the ends count as the ends.
+// beyond the ends count as the ends. When SinkOf is set, one more input [H] of
+// the query's row is a logit with value 0, as Sinks is; it stands before the
+// list of allowed positions.
+// Sides, with MaskFull and no Window, is how far before itself and after itself
+// a query sees.
+// With First > 0 every query sees the positions below First as well, whatever
+// the window; with MaskFull those see all. With Ask > 0 queries from that
+// position on see nothing and give 0.
+// When Open is set the result is [H, dv + 1]: each head ends with the logarithm
+// of the sum of exp(score), sinks counted, or Nothing; see JoinAttr.
 type AttentionAttr struct {
 	Cache          int
 	Shared         bool
@@ -283,6 +297,10 @@ type AttentionAttr struct {
 	ByQuery, ByKey bool
 	Tile           bool
 	Allowed        bool
+	SinkOf         bool
+	First, Ask     int
+	Sides          []int // nil, or two
+	Open           bool
 	Heads, KVHeads int
 }
 

@@ -46,7 +46,10 @@ func inferAttention(g *Graph, a *AttentionAttr, in []*Node) ([]int, Rows, error)
 	if a.Slopes != nil && len(a.Slopes) != q[0] {
 		return nil, 0, fmt.Errorf("attention: %d slopes for %d heads", len(a.Slopes), q[0])
 	}
-	return []int{q[0], c.ValueDim}, rows, relative("attention", a.Relative, a.Farthest, q[0], a.TwoSided)
+	if err := inferReach(a, c); err != nil {
+		return nil, 0, err
+	}
+	return []int{q[0], c.ValueDim + open(a.Open)}, rows, relative("attention", a.Relative, a.Farthest, q[0], a.TwoSided)
 }
 
 // inferBuckets checks what is added to the scores by bucket of the distance.
@@ -89,6 +92,9 @@ func attentionInputs(a *AttentionAttr, c *Cache, in []*Node) (heads, tables []*N
 	if a.Shared {
 		n = 1
 	}
+	if len(in) == 0 || len(in[0].Shape) != 2 {
+		return nil, nil, fmt.Errorf("attention: takes queries [heads, d] first")
+	}
 	for i, by := range []bool{a.ByQuery, a.ByKey} {
 		if by && len(in) > n {
 			tables = append(tables, in[n])
@@ -96,6 +102,15 @@ func attentionInputs(a *AttentionAttr, c *Cache, in []*Node) (heads, tables []*N
 		} else if by {
 			return nil, nil, fmt.Errorf("attention: the numbers of the %s by distance are missing", [2]string{"query", "key"}[i])
 		}
+	}
+	if a.SinkOf {
+		if len(in) <= n || in[n].Width() != in[0].Shape[0] || in[n].Rows != in[0].Rows {
+			return nil, nil, fmt.Errorf("attention: sinks made by the token are one number a head, [%d]", in[0].Shape[0])
+		}
+		if a.Sinks != nil {
+			return nil, nil, fmt.Errorf("attention: sinks are stored or made by the token, not both")
+		}
+		in = slices.Delete(slices.Clone(in), n, n+1)
 	}
 	if a.Allowed {
 		if len(in) != n+1 || in[n].Op != OpIndex {

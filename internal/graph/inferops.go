@@ -56,7 +56,8 @@ var newAttr = map[Op]func() any{
 	OpConv1D: func() any { return &ConvAttr{} }, OpScan: func() any { return &ScanAttr{} }, OpGatedDelta: func() any { return &DeltaAttr{} },
 	OpLinearAttention: func() any { return &LinearAttentionAttr{} },
 	OpPool:            func() any { return &PoolAttr{} },
-	OpHeadLinear:      func() any { return &HeadLinearAttr{} }, OpIndex: func() any { return &IndexAttr{} },
+	OpJoin:            func() any { return &JoinAttr{} }, OpStored: func() any { return &StoredAttr{} },
+	OpHeadLinear: func() any { return &HeadLinearAttr{} }, OpIndex: func() any { return &IndexAttr{} },
 	OpExpertLinear: func() any { return &ExpertLinearAttr{} }, OpDot: func() any { return &DotAttr{} },
 }
 

@@ -114,7 +114,7 @@ func (c *checker) tables() error {
 		}
 	}
 	for i, c := range g.Caches {
-		if c.Heads < 0 || c.KeyDim < 0 || c.ValueDim < 0 || c.Window < 0 || c.Size < 0 || c.Layer < -1 || c.Layer > g.Layers {
+		if c.Heads < 0 || c.KeyDim < 0 || c.ValueDim < 0 || c.Window < 0 || c.First < 0 || c.Size < 0 || c.Layer < -1 || c.Layer > g.Layers {
 			return fmt.Errorf("cache %d: a size is negative", i)
 		}
 	}

@@ -22,7 +22,15 @@ func (s *Step) Visit(f func(b *Buf, write bool)) {
 		read(&x.In)
 		f(&x.OutQ, true)
 	case *Attention:
-		read(&x.Q, &x.K, &x.V, &x.Allow, &x.ByQuery, &x.ByKey)
+		read(&x.Q, &x.K, &x.V, &x.Allow, &x.ByQuery, &x.ByKey, &x.Sinks)
+		f(&x.Out, true)
+	case *Join:
+		for i := range x.In {
+			f(&x.In[i], false)
+		}
+		f(&x.Out, true)
+	case *Stored:
+		read(&x.Q, &x.K, &x.V)
 		f(&x.Out, true)
 	case *Put:
 		read(&x.K, &x.V)

@@ -21,7 +21,7 @@ func Cut(p *Program, before ...int) ([]*Program, error) {
 	var stages []*Program
 	for i := 0; i+1 < len(bounds); i++ {
 		q := *p
-		q.Steps = copySteps(p.Steps[bounds[i]:bounds[i+1]])
+		q.Steps = copySteps(append(constants(p, bounds[i], bounds[i+1]), p.Steps[bounds[i]:bounds[i+1]]...))
 		q.Buffers = append([]Buffer{}, p.Buffers...)
 		q.In, q.Out = live(p, bounds[i]), live(p, bounds[i+1])
 		if i+2 < len(bounds) {
@@ -50,7 +50,33 @@ func stepBounds(p *Program, before []int) ([]int, error) {
 	return append(bounds, len(p.Steps)), nil
 }
 
-// live lists the values made before step at and read at or after it.
+// constants lists the steps before from that make what is the same for all
+// tokens and read by the steps of [from, to): each stage computes it for itself,
+// once, where sending it would take every batch.
+func constants(p *Program, from, to int) []Step {
+	need, take := map[Buf]bool{}, map[int]bool{}
+	want := func(s *Step) {
+		s.Visit(func(b *Buf, write bool) { need[*b] = need[*b] || !write && p.Buffers[*b].Const })
+	}
+	for i := from; i < to; i++ {
+		want(&p.Steps[i])
+	}
+	for i := from - 1; i >= 0; i-- {
+		p.Steps[i].Visit(func(b *Buf, write bool) { take[i] = take[i] || write && need[*b] })
+		if take[i] {
+			want(&p.Steps[i])
+		}
+	}
+	var out []Step
+	for i := range from {
+		if take[i] {
+			out = append(out, p.Steps[i])
+		}
+	}
+	return out
+}
+
+// live lists the values made before step at and read at or after it, but for constants.
 func live(p *Program, at int) []Buf {
 	made := map[Buf]bool{}
 	for i := range p.Steps[:at] {
@@ -63,7 +89,7 @@ func live(p *Program, at int) []Buf {
 	var out []Buf
 	for i := range p.Steps[at:] {
 		p.Steps[at+i].Visit(func(b *Buf, write bool) {
-			if !write && made[*b] {
+			if !write && made[*b] && !p.Buffers[*b].Const {
 				out = appendOnce(out, *b)
 			}
 		})
@@ -111,6 +137,13 @@ func copySteps(steps []Step) []Step {
 			c := *x
 			out[i].Body = &c
 		case *Attention:
+			c := *x
+			out[i].Body = &c
+		case *Join:
+			c := *x
+			c.In = append([]Buf{}, x.In...)
+			out[i].Body = &c
+		case *Stored:
 			c := *x
 			out[i].Body = &c
 		case *Put:

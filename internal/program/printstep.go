@@ -99,6 +99,10 @@ func (q *printer) step(s *Step) string {
 		b.WriteString(q.qkv(x))
 	case *Attention:
 		b.WriteString(q.attention(x))
+	case *Join:
+		b.WriteString(q.join(x))
+	case *Stored:
+		fmt.Fprintf(&b, "%s = attention of %s to %d stored keys %s, values %s%s", q.buf(x.Out), q.buf(x.Q), x.Keys, q.buf(x.K), q.buf(x.V), q.attr(x.Attr))
 	case *Put:
 		fmt.Fprintf(&b, "%s = %s, %s", q.cache(x.Cache), q.buf(x.K), q.buf(x.V))
 	case *Index:
@@ -218,6 +222,9 @@ func (q *printer) cache(i int) string {
 	if c.Window > 0 {
 		s += fmt.Sprintf(", window %d", c.Window)
 	}
+	if c.First > 0 {
+		s += fmt.Sprintf(" and the first %d", c.First)
+	}
 	if c.Layer != q.layer {
 		s += fmt.Sprintf(", of layer %+d", c.Layer-q.layer)
 	}
@@ -240,6 +247,9 @@ func (q *printer) attention(x *Attention) string {
 	}
 	if x.ByKey != None {
 		s += ", by distance of the key " + q.buf(x.ByKey)
+	}
+	if x.Sinks != None {
+		s += ", sinks " + q.buf(x.Sinks)
 	}
 	return s + q.attr(x.Attr)
 }

@@ -54,6 +54,8 @@ const (
 	KindIndex       Kind = "Index"
 	KindConv1D      Kind = "Conv1D"
 	KindRecurrent   Kind = "Recurrent"
+	KindJoin        Kind = "Join"
+	KindStored      Kind = "Stored"
 	KindOp          Kind = "Op"
 )
 
@@ -146,6 +148,7 @@ type Attention struct {
 	Allow  Buf // the positions seen, or None
 	// Numbers that the query's row and the key's add to scores by distance, or None.
 	ByQuery, ByKey Buf
+	Sinks          Buf // one logit a head that the query's row makes, or None
 	Attr           *graph.AttentionAttr
 }
 

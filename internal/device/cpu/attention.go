@@ -19,6 +19,7 @@ type attention struct {
 	sinks   []float32
 	bias    []float32 // rows × positions, where a step has a relative bias or one row sees positions of its own
 	skip    []bool
+	from    []int32 // where the range of each token of an item begins, beside the first positions
 }
 
 func newAttention(s *Stage) *attention {
@@ -28,16 +29,20 @@ func newAttention(s *Stage) *attention {
 			c := s.lay.cache[x.Attr.Cache]
 			rows = max(rows, itemRows, x.Attr.Heads/x.Attr.KVHeads)
 			dk, dv = max(dk, c.KeyDim), max(dv, c.ValueDim)
-			relative = relative || x.Attr.Relative != nil || x.Attr.Buckets != nil
+			relative = relative || x.Attr.Relative != nil || x.Attr.Buckets != nil || x.Attr.First > 0
 			alone = alone || x.Allow != program.None
+		}
+		if x, ok := s.p.Steps[i].Body.(*program.Stored); ok {
+			n := x.Keys * x.KVHeads
+			rows, dk, dv = max(rows, itemRows), max(dk, s.p.Buffers[x.K].Width/n), max(dv, s.p.Buffers[x.V].Width/n)
 		}
 	}
 	a := &attention{scratch: attn.NewScratch(rows, dk, dv)}
-	a.q, a.out = make([]float32, rows*dk), make([]float32, rows*dv)
+	a.q, a.out = make([]float32, rows*dk), make([]float32, rows*(dv+1))
 	a.slopes, a.sinks = make([]float32, rows), make([]float32, rows)
 	tiles := (max(s.o.Limits.Tokens, s.o.Limits.Source) + batch.BlockTokens - 1) / batch.BlockTokens
 	a.call.TileK, a.call.TileV = make([]int, 0, tiles), make([]int, 0, tiles)
-	a.skip = make([]bool, tiles)
+	a.skip, a.from = make([]bool, tiles), make([]int32, rows)
 	if alone {
 		a.bias = make([]float32, tiles*batch.BlockTokens)
 	}
@@ -141,12 +146,21 @@ func (e *attend) item(s *Stage, a *attention, worker int, it *item) {
 	for t := 0; t < n; t++ {
 		pos := int(q.Start+it.token) + t
 		from, to := ref.Visible(attr, pos, total)
+		if attr.First > 0 {
+			a.from[t] = int32(from)
+			if from > 0 {
+				from = 0 // what lies between is hidden
+			}
+		}
 		lo, hi = min(lo, int32(from)), max(hi, int32(to))
 		for j := 0; j < heads; j++ {
 			h, r := headOf(attr, int(it.group), int(it.head)+j), t*heads+j
 			call.Lo[r], call.Hi[r] = int32(from), int32(to)
-			if e.sinks != nil {
+			switch {
+			case e.sinks != nil:
 				a.sinks[r] = e.sinks[h]
+			case e.step.Sinks != program.None:
+				a.sinks[r] = headPartOf(s, e.step.Sinks, attr.Heads, int(q.Row+it.token)+t, h)[0]
 			}
 			if attr.Slopes != nil {
 				a.slopes[r] = float32(attr.Slopes[h])
@@ -154,7 +168,7 @@ func (e *attend) item(s *Stage, a *attention, worker int, it *item) {
 		}
 	}
 	e.fill(call, c, s, n*heads)
-	if e.sinks != nil {
+	if e.sinks != nil || e.step.Sinks != program.None {
 		call.Sinks = a.sinks
 	}
 	if attr.Slopes != nil {
@@ -174,32 +188,38 @@ func (e *attend) item(s *Stage, a *attention, worker int, it *item) {
 	if e.step.Allow != program.None {
 		e.allow(s, a, int(q.Row+it.token), int(hi))
 	}
+	if attr.First > 0 {
+		e.between(a, it)
+	}
 	e.compute(s, a, c, it, int(q.Row+it.token))
 }
 
 // compute runs the call that is filled in. Rows of one head are read and
 // written where they lie, from the given row on; those of more are brought together.
 func (e *attend) compute(s *Stage, a *attention, c *cacheLayout, it *item, first int) {
-	call, n, heads := &a.call, int(it.n), int(it.nHeads)
+	call, n, heads, wide := &a.call, int(it.n), int(it.nHeads), c.ValueDim
+	if call.Open {
+		wide++
+	}
 	qb, qw := s.buf(e.step.Q)
 	out, ow := s.buf(e.step.Out)
 	if heads == 1 {
 		h := headOf(e.step.Attr, int(it.group), int(it.head))
 		call.Q, call.QStride = qb[first*qw+h*c.KeyDim:], qw
-		call.Out, call.OutStride = out[first*ow+h*c.ValueDim:], ow
+		call.Out, call.OutStride = out[first*ow+h*wide:], ow
 		call.Run(a.scratch)
 		return
 	}
 	each := func(f func(q, o []float32, r int)) {
 		for r := range n * heads {
 			t, h := first+r/heads, headOf(e.step.Attr, int(it.group), int(it.head)+r%heads)
-			f(qb[t*qw+h*c.KeyDim:][:c.KeyDim], out[t*ow+h*c.ValueDim:][:c.ValueDim], r)
+			f(qb[t*qw+h*c.KeyDim:][:c.KeyDim], out[t*ow+h*wide:][:wide], r)
 		}
 	}
-	call.Q, call.Out, call.QStride, call.OutStride = a.q, a.out, c.KeyDim, c.ValueDim
+	call.Q, call.Out, call.QStride, call.OutStride = a.q, a.out, c.KeyDim, wide
 	each(func(q, _ []float32, r int) { copy(a.q[r*c.KeyDim:], q) })
 	call.Run(a.scratch)
-	each(func(_, o []float32, r int) { copy(o, a.out[r*c.ValueDim:]) })
+	each(func(_, o []float32, r int) { copy(o, a.out[r*wide:]) })
 }
 
 func (e *attend) fill(call *attn.Call, c *cacheLayout, s *Stage, rows int) {
@@ -208,6 +228,7 @@ func (e *attend) fill(call *attn.Call, c *cacheLayout, s *Stage, rows int) {
 	call.Keys, call.Values = s.place.mem, s.place.mem
 	call.Rows, call.Scale, call.Softcap = rows, float32(e.step.Attr.Scale), float32(e.step.Attr.Softcap)
 	call.Sinks, call.Slopes, call.Bias, call.Skip = nil, nil, nil, nil
+	call.Open = e.step.Attr.Open
 	call.ValuesOfKeys = c.Kind == graph.CacheLatent
 }
 
@@ -233,6 +254,43 @@ func (e *attend) allow(s *Stage, a *attention, row, hi int) {
 		}
 	}
 	a.call.Bias, a.call.BiasStride, a.call.Skip = bias, 0, skip
+}
+
+// between hides from each row what lies between the first positions, which all
+// see, and the row's own range, and says which tiles no row sees.
+func (e *attend) between(a *attention, it *item) {
+	call, first, n, heads := &a.call, e.step.Attr.First, int(it.n), int(it.nHeads)
+	begin, gap := len(call.TileK)*batch.BlockTokens, false // of the ranges
+	for _, lo := range a.from[:n] {
+		begin, gap = min(begin, int(lo)), gap || int(lo) > first
+	}
+	if !gap {
+		return
+	}
+	skip := a.skip[:len(call.TileK)]
+	for t := range skip {
+		skip[t] = t*batch.BlockTokens >= first && (t+1)*batch.BlockTokens <= begin
+	}
+	call.Skip = skip
+	fresh := call.Bias == nil
+	if fresh {
+		call.Bias, call.BiasStride = a.bias, len(skip)*batch.BlockTokens
+	}
+	for r := range n * heads {
+		dst, lo := call.Bias[r*call.BiasStride:][:call.BiasStride], int(a.from[r/heads])
+		for t, out := range skip {
+			if out {
+				continue
+			}
+			tile := dst[t*batch.BlockTokens:][:batch.BlockTokens]
+			if fresh {
+				clear(tile)
+			}
+			for j := max(0, first-t*batch.BlockTokens); j < min(batch.BlockTokens, lo-t*batch.BlockTokens); j++ {
+				tile[j] = hidden
+			}
+		}
+	}
 }
 
 var hidden = float32(math.Inf(-1))

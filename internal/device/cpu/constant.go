@@ -31,10 +31,13 @@ func (s *Stage) constants() error {
 	}
 	s.b = nil
 	for i := range s.exec {
-		if e, ok := s.exec[i].(*heads); ok {
+		switch e := s.exec[i].(type) {
+		case *heads:
 			if err := e.packConstants(s); err != nil {
 				return err
 			}
+		case *stored:
+			e.pack(s)
 		}
 	}
 	return nil

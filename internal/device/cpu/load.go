@@ -87,6 +87,10 @@ func (l *loader) lower(st *program.Step) (executor, error) {
 	case *program.Put:
 		l.counters++
 		return &put{x}, nil
+	case *program.Join:
+		return l.join(x)
+	case *program.Stored:
+		return l.stored(x)
 	case *program.MoE:
 		return l.lowerMoE(x)
 	case *program.Heads:

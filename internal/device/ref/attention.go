@@ -22,13 +22,19 @@ func (m *Machine) sequence(id int32) *sequence {
 }
 
 // Visible is the range of absolute key positions [lo, hi) that a query at
-// position i of a sequence with n positions sees.
+// position i of a sequence with n positions sees, beside those below a.First.
 func Visible(a *graph.AttentionAttr, i, n int) (lo, hi int) {
+	if a.Ask > 0 && i >= a.Ask {
+		return 0, 0
+	}
 	switch a.Mask {
 	case graph.MaskChunk:
 		return i / a.Window * a.Window, i + 1
 	case graph.MaskFull:
-		if a.Window > 0 {
+		if a.Sides != nil && i >= a.First {
+			return max(0, i-a.Sides[0]), min(n, i+a.Sides[1]+1)
+		}
+		if a.Window > 0 && i >= a.First {
 			return max(0, i-a.Window), min(n, i+a.Window+1)
 		}
 		return 0, n
@@ -123,13 +129,20 @@ func (s *seenRow) table(in []*Value, r, first int) {
 	i := 3
 	if s.a.Shared {
 		i = 1
+	} else if s.c.Kind == graph.CacheLatent {
+		i = 2
 	}
 	if s.a.ByQuery {
 		s.ofQuery = in[i].Row(r)
 		i++
 	}
 	if s.a.ByKey {
-		s.ofKey = func(j int) []float32 { return in[i].Row(first + j) }
+		at := i
+		s.ofKey = func(j int) []float32 { return in[at].Row(first + j) }
+		i++
+	}
+	if s.a.SinkOf {
+		s.sinks = in[i].Row(r)
 	}
 }
 
@@ -163,6 +176,9 @@ func (s *seenRow) see(total int, allowed []float32) {
 		return
 	}
 	lo, hi := Visible(s.a, s.pos, total)
+	for p := 0; p < min(lo, s.a.First); p++ {
+		s.at = append(s.at, p)
+	}
 	for p := lo; p < hi; p++ {
 		s.at = append(s.at, p)
 	}
@@ -208,7 +224,11 @@ func (s *seenRow) attend(q, out []float32) {
 			p[j] = math.Exp(p[j] - top)
 			sum += p[j]
 		}
-		s.mix(p, sum, g, out[h*c.ValueDim:(h+1)*c.ValueDim])
+		o := out[h*(len(out)/a.Heads):]
+		if a.Open {
+			o[c.ValueDim] = logSum(top, sum)
+		}
+		s.mix(p, sum, g, o[:c.ValueDim])
 	}
 }
 
@@ -226,6 +246,8 @@ func (s *seenRow) mix(p []float64, sum float64, g int, out []float32) {
 		}
 	}
 	for i := range acc {
-		out[i] = float32(acc[i] / sum)
+		if sum > 0 { // a row that sees nothing gives 0
+			out[i] = float32(acc[i] / sum)
+		}
 	}
 }

@@ -209,6 +209,11 @@ func (m *Machine) compute(n *graph.Node, in []*Value, b *batch.Batch, out *Value
 			dots(d[len(d)-1], in[0], in[1], out)
 		}
 		return nil
+	case graph.OpJoin:
+		join(n.Shape[0], in, out)
+		return nil
+	case graph.OpStored:
+		return m.stored(n, n.Attr.(*graph.StoredAttr), in, out)
 	case graph.OpIndex:
 		return m.index(n.Attr.(*graph.IndexAttr), in, b, out)
 	case graph.OpConv1D:

@@ -95,10 +95,14 @@ type Call struct {
 	// row that sees nothing gives zeros.
 	Lo, Hi []int32
 
-	Scale      float32
-	Softcap    float32   // 0: none
-	Sinks      []float32 // per row: one more logit, whose value is 0; nil: none
-	Slopes     []float32 // per row; nil: none
+	Scale   float32
+	Softcap float32   // 0: none
+	Sinks   []float32 // per row: one more logit, whose value is 0; nil: none
+	Slopes  []float32 // per row; nil: none
+	// Open leaves the softmax of each row open, to be joined with those of other
+	// calls: Out[r·OutStride+DV] gets the logarithm of the sum of exp(logit), or
+	// Nothing where the row sees nothing and has no sink.
+	Open       bool
 	Bias       []float32 // row r, position p: Bias[r·BiasStride + p - 16·FirstTile]; nil: none; -Inf hides p
 	BiasStride int
 }
@@ -161,13 +165,21 @@ func (c *Call) check(s *Scratch) {
 		panic(fmt.Sprintf("attn: %d rows of %d, %d do not fit a scratch of %d rows of %d, %d",
 			n, c.DK, c.DV, s.maxRows, s.maxDK, s.maxDV))
 	case n == 0:
-	case len(c.Lo) < n || len(c.Hi) < n || len(c.Q) < (n-1)*c.QStride+c.DK || len(c.Out) < (n-1)*c.OutStride+c.DV:
+	case len(c.Lo) < n || len(c.Hi) < n || len(c.Q) < (n-1)*c.QStride+c.DK || len(c.Out) < (n-1)*c.OutStride+c.outWidth():
 		panic("attn: a slice of the call is shorter than its rows")
 	case c.ValuesOfKeys && c.DV > c.DK:
 		panic("attn: values are wider than the keys that they are a part of")
 	case c.Sinks != nil && len(c.Sinks) < n || c.Slopes != nil && len(c.Slopes) < n:
 		panic("attn: sinks or slopes are shorter than the rows")
 	}
+}
+
+// outWidth is the number of values that a row of Out takes.
+func (c *Call) outWidth() int {
+	if c.Open {
+		return c.DV + 1
+	}
+	return c.DV
 }
 
 // runChunk computes the states at, at+1, … of rows r to r+n over one chunk.

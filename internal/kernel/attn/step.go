@@ -199,6 +199,9 @@ func (c *Call) finish(st *State, r, n, at int) {
 	for i := range n {
 		out := c.Out[(r+i)*c.OutStride:][:c.DV]
 		m, l, factor := st.M[at+i], st.L[at+i], float32(1)
+		if c.Open {
+			c.Out[(r+i)*c.OutStride+c.DV] = c.sum(m, l, r+i)
+		}
 		if l == 0 {
 			clear(out)
 			continue
@@ -211,6 +214,28 @@ func (c *Call) finish(st *State, r, n, at int) {
 		}
 		vec.Scale(out, st.Acc[(at+i)*st.Stride:][:c.DV], factor/l)
 	}
+}
+
+// Nothing is the logarithm of an empty sum: finite, so that differences of two are numbers.
+const Nothing = -math.MaxFloat32
+
+// sum is the logarithm of the sum that row r's weights are divided by, of a
+// state with the maximum m and the sum l.
+func (c *Call) sum(m, l float32, r int) float32 {
+	if l == 0 {
+		m = negInf
+	}
+	if c.Sinks != nil {
+		top := max(m, c.Sinks[r])
+		if m != negInf {
+			l = float32(l * expNeg(m-top))
+		}
+		m, l = top, l+expNeg(c.Sinks[r]-top)
+	}
+	if l == 0 {
+		return Nothing
+	}
+	return m + float32(math.Log(float64(l)))
 }
 
 // expand converts stored elements to float32.
