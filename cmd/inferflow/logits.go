@@ -59,7 +59,7 @@ for each of decoder_input_ids.`,
 			if exact {
 				err = exactLogits(m, in, p.row)
 			} else {
-				err = fastLogits(m, in, chunk, p.row)
+				err = fastLogits(m, in, chunk, f.context, p.row)
 			}
 			if err != nil {
 				return err

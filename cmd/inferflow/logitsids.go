@@ -87,7 +87,10 @@ func soundRow(at int, row []float32) error {
 }
 
 // fastLogits runs the compiled program in chunks and hands out every row.
-func fastLogits(m *model.Model, in givenIDs, chunk int, row func([]float32)) error {
+func fastLogits(m *model.Model, in givenIDs, chunk, context int, row func([]float32)) error {
+	if n := max(len(in.sequence(m)), len(in.Input)); context == 0 && m.MaxContext > 0 && n > m.MaxContext {
+		m.SetContext(n) // with a notice: whoever gives ids knows how many
+	}
 	if err := m.Load(); err != nil {
 		return err
 	}

@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"github.com/inferflow/inferflow/internal/device"
+	"github.com/inferflow/inferflow/internal/model"
+	"github.com/inferflow/inferflow/internal/model/modeltest"
 )
 
 // TestSoundRow: a row that JSON cannot say is an error that names the value.
@@ -18,6 +20,28 @@ func TestSoundRow(t *testing.T) {
 		err := soundRow(4, []float32{1, float32(bad)})
 		if !errors.Is(err, device.ErrNonFinite) || !strings.Contains(err.Error(), "row 4, column 1") {
 			t.Errorf("%v gives %v", bad, err)
+		}
+	}
+}
+
+// Ids that are more than the model was made for have their rows, as with
+// --exact, unless a context was asked for.
+func TestLogitsBeyondContext(t *testing.T) {
+	path := modeltest.Write(t, t.TempDir(), modeltest.Options{Context: 16})
+	in := givenIDs{Input: make([]int32, 24)}
+	for _, context := range []int{0, 16} {
+		m, err := model.Open(path, model.Options{Context: context, NoTokenizer: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		rows := 0
+		err = fastLogits(m, in, 0, context, func([]float32) { rows++ })
+		m.Close()
+		if context == 0 && (err != nil || rows != 24) {
+			t.Errorf("%d rows, %v", rows, err)
+		}
+		if context == 16 && (err == nil || !strings.Contains(err.Error(), "--context")) {
+			t.Errorf("a context of 16 was asked for: %v", err)
 		}
 	}
 }
