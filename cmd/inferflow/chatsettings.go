@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -90,6 +91,7 @@ func (t *talk) set(arg string) error {
 		if !s.set(&p, value) || p.Sample.Validate() != nil {
 			return fmt.Errorf("%s cannot be %q; allowed: %s", s.name, value, s.allowed)
 		}
+		p.Draws = p.Draws || slices.Contains(drawing, s.name)
 		before := s.show(&t.p)
 		t.p = p
 		fmt.Fprintf(t.notes, "%s is %s now (was %s)\n", s.name, s.show(&t.p), before)

@@ -98,9 +98,12 @@ func (f *samplingFlags) params(defaults sample.Params) (complete.Params, error) 
 	return complete.Params{Sample: p, Max: f.max, Stop: f.stop, IgnoreEnd: f.past, Draws: len(f.draws()) > 0}, nil
 }
 
-// draws lists the flags given that say how tokens are drawn.
+// drawing are the settings that say how tokens are drawn.
+var drawing = []string{"temperature", "greedy", "top-k", "top-p", "min-p", "typical-p", "tfs-z", "mirostat", "fsd-alpha", "pool-size", "eos-bypassing-max"}
+
+// draws lists the flags given of those.
 func (f *samplingFlags) draws() (given []string) {
-	for _, name := range []string{"temperature", "greedy", "top-k", "top-p", "min-p", "typical-p", "tfs-z", "mirostat", "fsd-alpha", "pool-size", "eos-bypassing-max"} {
+	for _, name := range drawing {
 		if f.fs.Changed(name) {
 			given = append(given, name)
 		}

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"os"
 	"path/filepath"
@@ -134,7 +135,60 @@ func TestSearched(t *testing.T) {
 	if _, err := ParseEarly("soon"); !errors.Is(err, sample.ErrParams) {
 		t.Error(err)
 	}
+	hostile := &model.Model{Generation: model.Generation{Decoding: model.Decoding{Beams: 1 << 30, LengthPenalty: 1e300}}}
+	s := &Service{Model: hostile}
+	if s.settle(); len(s.Notes) != 1 || hostile.Generation.Decoding.Beams != 0 {
+		t.Errorf("notes %q, %+v", s.Notes, hostile.Generation.Decoding)
+	}
 	if n := decodingNotes(model.Decoding{Beams: 4, Sampled: true, Unserved: []string{"guidance_scale"}}); len(n) != 2 {
 		t.Errorf("notes %q", n)
+	}
+}
+
+// TestOldFolder: without a generation_config.json the same settings count in
+// config.json, but not in one beside it.
+func TestOldFolder(t *testing.T) {
+	settings := map[string]any{"num_beams": 5, "max_length": 40, "early_stopping": true, "no_repeat_ngram_size": 2, "forced_bos_token_id": 101, "length_penalty": 1.5, "repetition_penalty": 1.2}
+	m := zooModel(t, "m2m_100", map[string]any{"decoder_start_token_id": 2})
+	dir := m.Path
+	m.Close()
+	raw, err := os.ReadFile(filepath.Join(dir, "config.json"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var config map[string]any
+	if err := json.Unmarshal(raw, &config); err != nil {
+		t.Fatal(err)
+	}
+	maps.Copy(config, settings)
+	if raw, err = json.Marshal(config); err == nil {
+		err = os.WriteFile(filepath.Join(dir, "config.json"), raw, 0o644)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	request := func() engine.Request {
+		m, err := model.Open(dir, model.Options{Threads: 1, Context: 64, NoTokenizer: true})
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer m.Close()
+		s := &Service{Model: m}
+		s.settle()
+		r, err := s.request([]int32{5, 6, 7}, &Params{Sample: s.Defaults()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	if r := request(); r.Params.Beams.On() || r.Params.Rules != nil || len(r.Prompt) != 1 || r.Params.Temperature != 0 {
+		t.Errorf("config.json counts beside generation_config.json: %+v", r)
+	}
+	if err := os.Remove(filepath.Join(dir, "generation_config.json")); err != nil {
+		t.Fatal(err)
+	}
+	want := sample.Beams{N: 5, LengthPenalty: 1.5, Early: sample.EarlyYes}
+	if r := request(); r.Params.Beams != want || r.Params.RepetitionPenalty != 1.2 || r.Params.Rules == nil || r.Params.Rules.NoRepeat != 2 || !slices.Equal(r.Prompt, []int32{2, 101}) || r.Counted != 1 || r.Max != 38 {
+		t.Errorf("config.json alone: %+v, rules %+v", r, r.Params.Rules)
 	}
 }

@@ -151,7 +151,7 @@ func (s *Service) settle() {
 	if g.Greedy {
 		s.defaults.Temperature = 0
 	}
-	s.Notes = append(s.Notes, decodingNotes(g.Decoding)...)
+	s.settleSearch(&s.Model.Generation.Decoding)
 }
 
 // Text encodes a plain prompt, with the tokens that the tokenizer puts before

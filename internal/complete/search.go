@@ -104,6 +104,17 @@ func (s *Service) rules(source []int32, length int, p *Params, end []int32) *sam
 	return r
 }
 
+// settleSearch passes over a search that makes no sense, and tells what is not done.
+func (s *Service) settleSearch(d *model.Decoding) {
+	p := sample.Defaults()
+	p.Beams = sample.Beams{N: d.Beams, LengthPenalty: d.LengthPenalty}
+	if err := p.Validate(); err != nil {
+		s.Notes = append(s.Notes, fmt.Sprintf("the search that the model's generation settings ask for is not made: %v", err))
+		d.Beams, d.LengthPenalty = 0, 1
+	}
+	s.Notes = append(s.Notes, decodingNotes(*d)...)
+}
+
 // decodingNotes tells once what the files ask for and is not done.
 func decodingNotes(d model.Decoding) (notes []string) {
 	if d.Beams > 1 && d.Sampled {

@@ -191,7 +191,8 @@ func TestFolderTasks(t *testing.T) {
 	}
 	defer m.Close()
 	f := &Service{Model: m, Tok: m.Tokenizer}
-	var p Params
+	f.settle()
+	p := Params{Sample: f.Defaults()}
 	ids, err := f.Task("summarize", "the", &p)
 	if err != nil || spelled(f, ids) != "house the </s>" {
 		t.Errorf("%q, %v", spelled(f, ids), err)
@@ -202,6 +203,9 @@ func TestFolderTasks(t *testing.T) {
 	}
 	if ids, err = f.Task("translate:en-fr", "the", &p); err != nil || spelled(f, ids) != "to the </s>" {
 		t.Errorf("%q, %v", spelled(f, ids), err)
+	}
+	if r, err := f.request(ids, &p); err != nil || r.Params.Beams.N != 4 || !slices.Equal(r.Source, ids) {
+		t.Errorf("%+v, %v", r, err)
 	}
 	if _, err = f.Task("sing", "the", &p); err == nil || !strings.Contains(err.Error(), "summarize, translate:FROM-TO, translate:en-fr") {
 		t.Error(err)

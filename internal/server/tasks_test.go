@@ -167,6 +167,10 @@ func TestEncodesOnce(t *testing.T) {
 		if four := steps(path, body); one != 7 || four != one { // the source, then six tokens
 			t.Errorf("%s: %d steps for one answer, %d for four", path, one, four)
 		}
+		body["num_beams"] = 4
+		if four := steps(path, body); four != one {
+			t.Errorf("%s: %d steps for one answer, %d for four beams", path, one, four)
+		}
 	}
 }
 
