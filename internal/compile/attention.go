@@ -36,6 +36,9 @@ func (c *cover) attention(n *graph.Node) bool {
 	if a.SinkOf {
 		s.Sinks = c.input(n, n.In[at])
 	}
+	if a.Shared {
+		c.fillOnly(a.Cache)
+	}
 	switch {
 	case a.Cross:
 		s.Q = c.input(n, n.In[0])
@@ -54,10 +57,29 @@ func (c *cover) attention(n *graph.Node) bool {
 	return true
 }
 
-// put fills the cache of a cross attention while the encoder runs.
+// fillOnly keeps the keys and values of a node that nothing else is wanted of.
+func (c *cover) fillOnly(cache int) {
+	for _, n := range c.g.Nodes {
+		if a, ok := n.Attr.(*graph.AttentionAttr); !ok || a.Shared || a.Cache != cache || len(c.uses[n.ID]) > 0 || c.need[n.ID] {
+			continue
+		}
+		c.later[n.ID] = func() {
+			c.put(n)
+			if !c.g.Caches[cache].Memory {
+				c.steps[len(c.steps)-1].Rows = graph.RowsToken
+			}
+		}
+	}
+}
+
+// put fills a cache, that of a cross attention while the encoder runs.
 func (c *cover) put(n *graph.Node) {
 	a := n.Attr.(*graph.AttentionAttr)
-	c.push(n, program.KindPut, nil, &program.Put{K: c.want(n.In[1]), V: c.want(n.In[2]), Cache: a.Cache})
+	p := &program.Put{K: c.want(n.In[1]), V: program.None, Cache: a.Cache}
+	if c.g.Caches[a.Cache].Kind == graph.CacheKV {
+		p.V = c.want(n.In[2])
+	}
+	c.push(n, program.KindPut, nil, p)
 	c.steps[len(c.steps)-1].Rows = graph.RowsMemory
 }
 

@@ -92,17 +92,26 @@ func users(g *graph.Graph) [][]int {
 	for _, o := range g.Outputs[:1] {
 		live[o.Node] = true
 	}
+	shared := map[int]bool{} // caches that a live node reads
 	for i := len(g.Nodes) - 1; i >= 0; i-- {
-		if !live[i] {
+		in := g.Nodes[i].In
+		if a, ok := g.Nodes[i].Attr.(*graph.AttentionAttr); ok && !live[i] && !a.Shared && shared[a.Cache] {
+			in = in[1:2] // nothing of it is wanted but the keys and values
+			if g.Caches[a.Cache].Kind == graph.CacheKV {
+				in = g.Nodes[i].In[1:3]
+			}
+		} else if !live[i] {
 			continue
+		} else if ok && a.Shared {
+			shared[a.Cache] = true
 		}
-		for _, id := range g.Nodes[i].In {
+		for _, id := range in {
 			live[id] = true
 		}
 		if g.Nodes[i].Op == graph.OpReshape {
 			continue
 		}
-		for _, id := range g.Nodes[i].In {
+		for _, id := range in {
 			s := strip(g, id)
 			u[s] = append(u[s], i)
 		}

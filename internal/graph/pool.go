@@ -41,13 +41,19 @@ func Whole(g *Graph) bool {
 	return false
 }
 
-// Live marks the nodes that some output depends on.
+// Live marks the nodes that some output depends on. A reader of a shared cache
+// depends on the node that fills it.
 func (g *Graph) Live() []bool {
-	live := make([]bool, len(g.Nodes))
+	live, read := make([]bool, len(g.Nodes)), map[int]bool{}
 	for _, o := range g.Outputs {
 		live[o.Node] = true
 	}
 	for i := len(g.Nodes) - 1; i >= 0; i-- {
+		a, ok := g.Nodes[i].Attr.(*AttentionAttr)
+		live[i] = live[i] || ok && !a.Shared && read[a.Cache]
+		if ok && live[i] {
+			read[a.Cache] = true
+		}
 		if live[i] {
 			for _, in := range g.Nodes[i].In {
 				live[in] = true

@@ -104,7 +104,10 @@ func (q *printer) step(s *Step) string {
 	case *Stored:
 		fmt.Fprintf(&b, "%s = attention of %s to %d stored keys %s, values %s%s", q.buf(x.Out), q.buf(x.Q), x.Keys, q.buf(x.K), q.buf(x.V), q.attr(x.Attr))
 	case *Put:
-		fmt.Fprintf(&b, "%s = %s, %s", q.cache(x.Cache), q.buf(x.K), q.buf(x.V))
+		fmt.Fprintf(&b, "%s = %s", q.cache(x.Cache), q.buf(x.K))
+		if x.V != None {
+			b.WriteString(", " + q.buf(x.V))
+		}
 	case *Index:
 		fmt.Fprintf(&b, "%s = positions by %s, weights %s, to keys %s%s", q.buf(x.Out), q.buf(x.Q), q.buf(x.W), q.buf(x.K), q.attr(x.Attr))
 	case *Heads:

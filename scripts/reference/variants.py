@@ -3,7 +3,7 @@
 
     variants.py OUT [--zoo DIR] [LIST.tsv | FAMILY[~name] [key=json …]] …
 
-Reads the configuration of DIR/FAMILY, or of variants/base for what the zoo has not (its "_kind" is masked or seq2seq where it is no decoder), changes keys (dotted; `key=` removes one), makes a random model of
+Reads the configuration of DIR/FAMILY, or of variants/base for what the zoo has not its "_kind" is masked or seq2seq where it is no decoder, "_stepwise" asks for the logits of generation with a cache, changes keys (dotted; `key=` removes one), makes a random model of
 that class with `transformers`, and writes OUT/FAMILY~name with config.json, model.safetensors and golden.json as the zoo does. Then
 
     zoo/check.py BINARY --zoo OUT [--fast]
@@ -59,10 +59,21 @@ def randomize(model, seed):
                 b.copy_((b + 0.1 * torch.randn(b.shape, generator=g)).bfloat16().float())
 
 
+def steps(model, input_ids, decoder_input_ids):
+    """The answer as it is generated, a token at a time with a cache: where the reference's pass over all of it at once differs from that."""
+    source, cache, rows = model.get_encoder()(input_ids=input_ids), None, []
+    for t in decoder_input_ids[0]:
+        out = model(encoder_outputs=source, decoder_input_ids=t.view(1, 1), cache=cache, use_cache=True)
+        cache = out.cache
+        rows.append(out.logits[0, -1])
+    return torch.stack(rows)
+
+
 def make(out, zoo, family, name, changes):
     own = BASE / (family + '.json')
     config = json.loads((own if own.exists() else zoo / family / 'config.json').read_text())
     kind = config.pop('_kind', 'causal')
+    stepwise = config.pop('_stepwise', False)
     for c in changes:
         change(config, c)
     folder = out / f'{family}~{name}'
@@ -92,7 +103,7 @@ def make(out, zoo, family, name, changes):
         golden['decoder_input_ids'], args['decoder_input_ids'] = dec, torch.tensor([dec])
     with torch.no_grad():
         try:  # less rounding, where every operation has it
-            logits = model.double()(**args).logits[0]
+            logits = steps(model.double(), **args) if stepwise else model.double()(**args).logits[0]
         except RuntimeError:
             logits = model.float()(**args).logits[0]
         golden['logits'] = [[float(v) for v in row] for row in logits]

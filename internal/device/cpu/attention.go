@@ -386,11 +386,17 @@ type put struct{ step *program.Put }
 
 func (e *put) run(s *Stage, w *worker) { s.byRows(w, s.rows, e) }
 
-func (e *put) row(s *Stage, w *worker, t int) {
-	k, kw := s.buf(e.step.K)
-	v, vw := s.buf(e.step.V)
-	s.put(e.step.Cache, t, 1, k[t*kw:(t+1)*kw], v[t*vw:(t+1)*vw], kw, vw)
+func (e *put) row(s *Stage, _ *worker, t int) {
+	var values []float32 // none where they are a part of the keys
+	if e.step.V != program.None {
+		values = s.rowOf(e.step.V, t)
+	}
+	k := s.rowOf(e.step.K, t)
+	s.put(e.step.Cache, t, 1, k, values, len(k), len(values))
 }
+
+// rowOf is row t of a buffer, the only one of a constant.
+func (s *Stage) rowOf(b program.Buf, t int) []float32 { return headPartOf(s, b, 1, t, 0) }
 
 // join copies the slots of one head from the spans that supply a tile together
 // into a spare block.

@@ -123,6 +123,26 @@ var joinCases = []testCase{
 		a := n.must(n.AttentionLatent(q, k, 16, open(graph.AttentionAttr{SinkOf: true}), n.linear(x, 4)))
 		return n.head(n.back(x, n.must(n.Join(a, n.must(n.AttentionStored(q, n.learned(17, 1, 24), n.learned(17, 1, 16), graph.StoredAttr{Scale: 1, Open: true}))))))
 	}},
+	{name: "join/keys of attentions that nothing else reads", has: []program.Kind{program.KindPut}, build: func(n *net) *graph.Node {
+		memory := n.encoder(func() *graph.Node {
+			n.Layer = 0
+			return n.attend(n.embed(), heads{q: 4, kv: 4, dim: 16}, both, nil)
+		})
+		x := n.embed()
+		q, k, v := n.asking(x, heads{q: 4, kv: 2, dim: 16})
+		own := n.must(n.Attention(q, k, v, graph.AttentionAttr{Mask: graph.MaskCausal, Scale: 0.3}))
+		across := n.must(n.Attention(q, n.reshape(n.linear(memory, 16), 1, 16), n.reshape(n.linear(memory, 16), 1, 16), both))
+		_, k, _ = n.asking(x, heads{q: 4, kv: 2, dim: 16})
+		latent := n.must(n.AttentionLatent(q, k, 16, graph.AttentionAttr{Mask: graph.MaskCausal, Scale: 0.3}))
+		q, _, _ = n.asking(x, heads{q: 4, kv: 2, dim: 16})
+		var parts []*graph.Node
+		for _, of := range []*graph.Node{own, across, latent} {
+			a := open(graph.AttentionAttr{})
+			a.Cache = of.Attr.(*graph.AttentionAttr).Cache
+			parts = append(parts, n.must(n.AttentionShared(q, a)))
+		}
+		return n.head(n.back(x, n.must(n.Join(parts...))))
+	}},
 	{name: "attention/sinks made by the token", has: []program.Kind{program.KindAttention}, build: func(n *net) *graph.Node {
 		x := n.embed()
 		for n.Layer = 0; n.Layer < 2; n.Layer++ {
