@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/inferflow/inferflow/internal/graph"
 	"github.com/inferflow/inferflow/quant"
 	"github.com/inferflow/inferflow/tensor"
 )
@@ -14,7 +15,12 @@ import (
 // shape that factor gives for a weight.
 func eightBit(t *testing.T, config string, typ, factors quant.Type, suffix string, shape func(out, in int) []int) *shapeFiles {
 	t.Helper()
-	f := loadShapes(t, "llama.hf")
+	return eightBitOf(t, "llama.hf", config, typ, factors, suffix, shape)
+}
+
+func eightBitOf(t *testing.T, model, config string, typ, factors quant.Type, suffix string, shape func(out, in int) []int) *shapeFiles {
+	t.Helper()
+	f := loadShapes(t, model)
 	d := json.NewDecoder(strings.NewReader(config))
 	d.UseNumber()
 	var q map[string]any
@@ -87,5 +93,39 @@ func TestEightBitFolders(t *testing.T) {
 				t.Errorf("%d tensors are unused: %v", n, got.Unused)
 			}
 		})
+	}
+}
+
+// Experts that are stored one by one with factors beside each are one weight: the
+// series of matrices times the series of factors. Where a series is not whole, each
+// is looked up by itself, and what is missing is told.
+func TestEightBitExperts(t *testing.T) {
+	const fp8 = `{"quant_method": "fp8", "weight_block_size": [20, 20]}`
+	blocks := func(out, in int) []int { return []int{up(out, 20), up(in, 20)} }
+	open := func() *shapeFiles {
+		return eightBitOf(t, "qwen3_moe.hf", fp8, quant.F8_E4M3, quant.F32, ".weight_scale_inv", blocks)
+	}
+	got, err := resolveAndTrace(open(), Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(got.Unused) != 0 {
+		t.Errorf("unused: %v", got.Unused)
+	}
+	text, n := graph.Text(got.Graph, graph.PrintOptions{}), strings.Count
+	if series := n(text, "scale("); series == 0 || n(text, "experts.1.") > 0 {
+		t.Errorf("the experts are no series, %d products with factors:\n%.2000s", series, text)
+	}
+	f := open()
+	delete(f.tensors, "model.layers.1.mlp.experts.2.up_proj.weight_scale_inv")
+	if _, err := resolveAndTrace(f, Options{}); err == nil || !strings.Contains(err.Error(), "experts.2.up_proj") {
+		t.Errorf("a missing factor is not named: %v", err)
+	}
+	f = open()
+	v := f.tensors["model.layers.1.mlp.experts.2.up_proj.weight_scale_inv"]
+	v.Shape = []int{1, 1}
+	f.tensors[v.Name] = v
+	if _, err := resolveAndTrace(f, Options{}); err != nil {
+		t.Errorf("factors of another block: %v", err)
 	}
 }

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/inferflow/inferflow/internal/graph"
 	"github.com/inferflow/inferflow/quant"
@@ -211,8 +212,11 @@ func digit(c byte) bool { return c >= '0' && c <= '9' }
 // where they are not all there, or not alike.
 func (t *tracer) stackSeries(before, after string, n int) (*weightValue, error) {
 	w, typ := t.seriesOf(before, after, n)
-	if w == nil || t.scaledType(typ) {
+	if w == nil {
 		return nil, nil
+	}
+	if t.scaledType(typ) {
+		return t.scaledSeries(w, typ, before, after, n), nil
 	}
 	t.series.mark(t.stored, before, after, n)
 	return &weightValue{t: t, w: w, name: w.Names[0], typ: typ}, nil
@@ -242,4 +246,42 @@ func (t *tracer) seriesOf(before, after string, n int) (*graph.Weight, quant.Typ
 	}
 	w.Line = t.line()
 	return w, first.Type
+}
+
+// scaledSeries joins a series of 8-bit matrices with the series of factors that
+// stands beside it, as scale does for one tensor; nil where anything is unusual,
+// which scale then tells tensor by tensor.
+func (t *tracer) scaledSeries(w *graph.Weight, typ quant.Type, before, after string, n int) *weightValue {
+	base, _ := strings.CutSuffix(after, ".weight")
+	q := t.quantized()
+	for _, beside := range []string{after + "_scale_inv", after + "_scale", base + ".scale"} {
+		if !t.stores(before + "0" + beside) {
+			continue
+		}
+		s, factorType := t.seriesOf(before, beside, n)
+		if s == nil || len(s.Shape) < 2 || len(w.Shape) != 3 || q.method == "fp8" && typ == quant.I8 || t.series.take(t.stored, before, after+"_zero_point", 1) != nil {
+			return nil
+		}
+		one, rows, cols, err := scaleShape(w.Shape[1:], graph.Tensor(s.Names[0], s.Shape[1:]), q.block)
+		if err != nil {
+			return nil
+		}
+		if grid := append([]int{n}, one.Shape...); !slices.Equal(grid, s.Shape) {
+			s, err = graph.ReshapeWeight(s, grid)
+		}
+		if err == nil {
+			s, err = scaleValues(s, factorType)
+		}
+		if err == nil {
+			s, err = graph.ScaleWeight(w, s, rows, cols)
+		}
+		if err != nil {
+			return nil
+		}
+		s.Line = w.Line
+		t.series.mark(t.stored, before, after, n)
+		t.series.mark(t.stored, before, beside, n)
+		return &weightValue{t: t, w: s, name: w.Names[0], typ: quant.F32}
+	}
+	return nil
 }
