@@ -33,7 +33,7 @@ func (f *modelFlags) add(fs *pflag.FlagSet) {
 	fs.StringVar(&f.kv, "kv", "", "type of stored keys and values: f16, bf16 or f32 (default: f16; f32 where a text is computed as a whole)")
 	fs.StringVar(&f.kvValues, "kv-values", "", "type of stored values where it differs from --kv")
 	fs.IntVar(&f.context, "context", 0, "tokens of one sequence at most (default: the model's own, at most 8192)")
-	fs.StringVar(&f.memory, "kv-memory", "", "memory for keys and values, such as 2G or 800M (default: four contexts, at most half of what is free)")
+	fs.StringVar(&f.memory, "kv-memory", "", "memory for keys and values, such as 2G or 800M (default: four contexts, or the beams of a search, at most half of what is free)")
 	fs.StringVar(&f.spec, "spec", "", "specification to use instead of the one that serves the model: a file, or the name of a shipped one")
 	fs.IntSliceVar(&f.cut, "cut", nil, "cut the program into stages before these layers")
 	fs.BoolVar(&f.allowUnused, "allow-unused", false, "accept stored tensors that the specification does not use")

@@ -86,6 +86,7 @@ func (f *runFlags) run(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	o.Beams = f.beams.beams
 	var s *complete.Service
 	if err := until(ctx, func() (err error) { s, err = openService(ctx, ref, o); return err }); err != nil {
 		return err

@@ -44,7 +44,7 @@ func (e *Engine) checkBeams(r *Request, asked int) error {
 		return nil
 	}
 	if most < 1 || asked > 0 {
-		return fmt.Errorf("engine: %w: %d beams of %d tokens after a prompt of %d need up to %d blocks of key/value memory; there are %d. Ask for fewer beams or tokens, or for more memory", ErrRequest,
+		return fmt.Errorf("engine: %w: %d beams of %d tokens after a prompt of %d need up to %d blocks of key/value memory; there are %d. Ask for fewer beams or tokens, or for more of that memory (--kv-memory)", ErrRequest,
 			n, r.Max, len(r.Source)+len(r.Prompt), sched.GroupBlocks(n, len(r.Source), len(r.Prompt), r.Max), e.o.Blocks)
 	}
 	r.Max = most

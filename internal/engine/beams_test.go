@@ -164,7 +164,7 @@ func TestBeamLimits(t *testing.T) {
 		"4 answers were asked for":                 func(r *Request) { r.N = 4 },
 		"64 of 8 sequences":                        func(r *Request) { r.Params.Beams.N = 9 },
 		"7 beams have a recurrent state each":      func(r *Request) { r.Params.Beams.N = 7 },
-		"need up to 53 blocks":                     func(r *Request) { r.Max = 250 },
+		"need up to 49 blocks":                     func(r *Request) { r.Max = 250 },
 		"length_penalty is NaN":                    func(r *Request) { r.Params.Beams.LengthPenalty = math.NaN() },
 		"top_logprobs does not go":                 func(r *Request) { r.Params.TopLogprobs = 2 },
 		"mirostat, fsd_alpha":                      func(r *Request) { r.Params.FSD.Alpha = 0.5 },

@@ -35,6 +35,7 @@ type Options struct {
 	KVMemory    int64        // bytes of keys and values; 0: see Load
 	Rows        int          // rows of a batch at most; 0: 512
 	Seqs        int          // sequences of a batch at most; 0: 64
+	Beams       int          // of the searches that the default of KVMemory has room for; 0: those that the files ask for
 	Cut         []int        // layers before which the program is cut into stages
 	Profile     bool         // measure each step
 	Unfused     bool         // every node as an Op step

@@ -23,16 +23,13 @@ const wholeRows = 8 * 96
 // size settles the context, the slots of recurrent states and the key/value
 // pool. The context is what was
 // asked for, else the smaller of the model's own and 8192. The pool is what
-// was asked for, else room for four sequences of that context, but at most
-// half of the memory that is left beside the weights.
+// was asked for, else room for four sequences of that context, or the beams of a
+// search, but at most half of the memory that is left beside the weights.
 func (m *Model) size(keys, values attn.Elem) error {
 	o := &m.o
-	l := device.Limits{Rows: o.Rows, Seqs: o.Seqs, Tokens: o.Context}
+	l := device.Limits{Rows: o.Rows, Seqs: o.maxSeqs(), Tokens: o.Context}
 	if l.Rows <= 0 {
 		l.Rows = 512
-	}
-	if l.Seqs <= 0 {
-		l.Seqs = 64
 	}
 	if l.Tokens <= 0 {
 		l.Tokens = defaultContext
@@ -52,8 +49,9 @@ func (m *Model) size(keys, values attn.Elem) error {
 	m.BlockBytes = cpu.BlockBytes(m.Traced.Graph.Caches, func(int) bool { return true }, keys, values)
 	states := cpu.StateBytes(m.Traced.Graph.Caches, func(int) bool { return true })
 	per := (l.Tokens + batch.BlockTokens - 1) / batch.BlockTokens
+	search := m.beams() * per
 	if m.Encodes() {
-		l.Source, per = l.Tokens, 2*per
+		l.Source, per, search = l.Tokens, 2*per, search+per
 	}
 	free, source := sys.MemoryLimit()
 	left := free - m.TensorBytes()
@@ -62,7 +60,7 @@ func (m *Model) size(keys, values attn.Elem) error {
 	left -= m.StateBytes
 	pool := o.KVMemory
 	if pool <= 0 {
-		blocks := 4 * per
+		blocks := max(4*per, search)
 		if m.Whole() { // one batch, and nothing that stays
 			blocks = max(per, l.Rows/batch.BlockTokens+l.Seqs)
 		}
@@ -92,6 +90,23 @@ func (m *Model) size(keys, values attn.Elem) error {
 	}
 	m.Limits, m.KVBytes = l, int64(l.Blocks)*int64(m.BlockBytes)
 	return nil
+}
+
+// beams is the number of beams of a search that the pool is to have room for.
+func (m *Model) beams() int {
+	n := m.o.Beams
+	if n <= 0 {
+		n = m.Generation.Decoding.Beams
+	}
+	return min(max(n, 0), m.o.maxSeqs())
+}
+
+// maxSeqs is the number of sequences of a batch.
+func (o *Options) maxSeqs() int {
+	if o.Seqs <= 0 {
+		return 64
+	}
+	return o.Seqs
 }
 
 // stateSlots is the number of sequences whose recurrent states are kept: as

@@ -23,16 +23,23 @@ func NewGroup(width, source, prompt, most int) *Group {
 	return &Group{Width: width, Reserve: GroupBlocks(width, source, prompt, most)}
 }
 
-// GroupBlocks is the number of blocks that such a group takes at most: those of
-// source and prompt are shared, but for a last one that is not full.
+// GroupBlocks is the number of blocks that such a group takes at most. Those of
+// the source and the full ones of the prompt are shared; a last token is chosen
+// and not stored.
 func GroupBlocks(width, source, prompt, most int) int {
-	return blocksOf(source) + blocksOf(prompt) + width*(blocksOf(most)+1)
+	shared := prompt / batch.BlockTokens
+	return blocksOf(source) + shared + width*(blocksOf(prompt+most-1)-shared)
 }
 
 // GroupTokens is the largest number of tokens that may follow the prompt in
 // total blocks; below 1 if there is no room for one.
 func GroupTokens(width, source, prompt, total int) int {
-	return ((total-blocksOf(source)-blocksOf(prompt))/max(1, width) - 1) * batch.BlockTokens
+	shared := prompt / batch.BlockTokens
+	left := total - blocksOf(source) - shared
+	if left < 0 {
+		return 0
+	}
+	return (shared+left/max(1, width))*batch.BlockTokens - prompt + 1
 }
 
 // Branch is Fork for a task of a group. It is nil where no state slot is free:

@@ -31,7 +31,10 @@ func TestGroups(t *testing.T) {
 			l.Source, spare = 40, 3
 		}
 		// The least that the largest group and the longest task need.
-		least := max(GroupBlocks(4, l.Source, 40, 39), 5+spare)
+		least := 5 + spare
+		for prompt := 1; prompt <= 40; prompt++ {
+			least = max(least, GroupBlocks(4, l.Source, prompt, 39))
+		}
 		restarts += crowds(t, r, New(l, kv.NewPool(least+r.IntN(8))), l)
 	}
 	if restarts == 0 {
@@ -166,4 +169,18 @@ func (c *crowd) step(r *rand.Rand, s *Scheduler, x *Task, token *int32) (restart
 		}
 	}
 	return restarts
+}
+
+// TestGroupSizes: the tokens that fit are those whose blocks do.
+func TestGroupSizes(t *testing.T) {
+	for width := 1; width < 6; width++ {
+		for prompt := 1; prompt < 40; prompt++ {
+			for total := range 30 {
+				n := GroupTokens(width, 20, prompt, total)
+				if n >= 1 && GroupBlocks(width, 20, prompt, n) > total || n >= 0 && GroupBlocks(width, 20, prompt, n+1) <= total {
+					t.Fatalf("%d sequences after %d tokens in %d blocks: %d tokens", width, prompt, total, n)
+				}
+			}
+		}
+	}
 }
