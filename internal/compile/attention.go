@@ -97,13 +97,18 @@ func (c *cover) qkv(n *graph.Node, s *program.Attention) bool {
 	heads := []int{a.Heads, a.KVHeads, a.KVHeads}
 	query := c.strip(n.In[0])
 	inner, changed := c.changedQuery(n, query)
+	several := !changed && c.severalAsk(n, query)
 	var p [3]projection
 	for i, id := range []int{inner, n.In[1], n.In[2]} {
-		q, ok := c.projection(n, id, heads[i])
+		q, ok := c.projection(n, id, heads[i], several && i == 0)
 		if !ok || (i > 0 && q.x != p[0].x) || (i == 2 && q.head.Rope != nil) {
 			return false
 		}
 		p[i] = q
+	}
+	if several {
+		c.sharedQuery(n, s, p, query)
+		return true
 	}
 	out := c.buffer(program.Buffer{Width: p[0].head.Heads * p[0].head.Dim, Memory: n.Rows == graph.RowsMemory})
 	if !changed {
@@ -115,6 +120,34 @@ func (c *cover) qkv(n *graph.Node, s *program.Attention) bool {
 	s.Q = c.want(query)
 	c.later[inner] = func() { c.pushQKV(n, p, out) }
 	return true
+}
+
+// severalAsk says that queries are read by several attentions, one softmax over
+// several sources, and by nothing else, and that no other one makes them.
+func (c *cover) severalAsk(n *graph.Node, query int) bool {
+	for _, u := range c.uses[query] {
+		switch m := c.g.Nodes[u]; {
+		case m.Op != graph.OpAttention && m.Op != graph.OpStored:
+			return false
+		case c.strip(m.In[0]) != query:
+			return false
+		}
+	}
+	return len(c.uses[query]) > 1 && c.later[query] == nil && c.domain[query] == c.domain[n.ID]
+}
+
+// sharedQuery makes the queries of several attentions together with the keys and
+// values of one of them, before the first of their readers.
+func (c *cover) sharedQuery(n *graph.Node, s *program.Attention, p [3]projection, query int) {
+	s.Q = c.want(query)
+	delete(c.need, query)
+	c.later[query] = func() {
+		if k, ok := c.rows[query]; ok {
+			c.push(n, program.KindRows, nil, &program.Rows{In: s.Q, Out: k.buf})
+			c.steps[len(c.steps)-1].Layer = k.layer
+		}
+		c.pushQKV(n, p, s.Q)
+	}
 }
 
 func (c *cover) pushQKV(n *graph.Node, p [3]projection, out program.Buf) {
@@ -143,12 +176,13 @@ func (c *cover) changedQuery(n *graph.Node, query int) (inner int, changed bool)
 }
 
 // projection walks down from an attention input: rope, norm a head, norm over
-// the whole, clamp, product. Each must have a single user.
-func (c *cover) projection(root *graph.Node, id, heads int) (p projection, ok bool) {
+// the whole, clamp, product. Each must have a single user, but the first where
+// several may read it.
+func (c *cover) projection(root *graph.Node, id, heads int, several bool) (p projection, ok bool) {
 	n := c.node(id)
 	p.head.Heads, p.head.Dim = heads, n.Width()/heads
 	for {
-		if !c.single(root, n.ID) {
+		if !c.single(root, n.ID) && (!several || len(p.nodes) > 0) {
 			return p, false
 		}
 		p.nodes = append(p.nodes, n.ID)

@@ -1,6 +1,9 @@
 package devicetest
 
 import (
+	"testing"
+
+	"github.com/inferflow/inferflow/internal/compile"
 	"github.com/inferflow/inferflow/internal/graph"
 	"github.com/inferflow/inferflow/internal/program"
 	"github.com/inferflow/inferflow/quant"
@@ -46,7 +49,7 @@ var joined = []program.Kind{program.KindAttention, program.KindJoin}
 // joinCases are softmaxes over several sources, sinks made by the token, and
 // positions that are seen beside a window.
 var joinCases = []testCase{
-	{name: "join/own tokens and the source", has: []program.Kind{program.KindPut, program.KindJoin}, build: func(n *net) *graph.Node {
+	{name: "join/own tokens and the source", has: []program.Kind{program.KindPut, program.KindJoin, program.KindQKV}, build: func(n *net) *graph.Node {
 		memory := n.encoder(func() *graph.Node {
 			n.Layer = 0
 			return n.attend(n.embed(), heads{q: 4, kv: 4, dim: 16}, both, nil)
@@ -79,7 +82,7 @@ var joinCases = []testCase{
 		n.Layer--
 		return n.head(x)
 	}},
-	{name: "join/stored keys", has: []program.Kind{program.KindStored, program.KindJoin}, build: func(n *net) *graph.Node {
+	{name: "join/stored keys", has: []program.Kind{program.KindQKV, program.KindStored, program.KindJoin}, build: func(n *net) *graph.Node {
 		x, keys := n.embed(), n.learned(19, 2, 12) // the keys are made before the layers, for both of them
 		for n.Layer = 0; n.Layer < 2; n.Layer++ {
 			q, k, v := n.asking(x, heads{q: 6, kv: 3, dim: 12, value: 7})
@@ -179,4 +182,20 @@ var joinCases = []testCase{
 		q, k, v = n.asking(x, heads{q: 4, kv: 2, dim: 16})
 		return n.head(n.back(n.back(x, a), n.must(n.Join(n.must(n.AttentionShared(q, b)), n.must(n.Attention(q, k, v, open(graph.AttentionAttr{})))))))
 	}},
+}
+
+// testJoined counts what attention to several sources allocates in the steady
+// state: nothing.
+func (d Device) testJoined(t *testing.T) {
+	n := newNet(t, 21)
+	x := n.embed()
+	for n.Layer = 0; n.Layer < 2; n.Layer++ {
+		q, k, v := n.asking(x, heads{q: 4, kv: 2, dim: 16})
+		own := n.must(n.Attention(q, k, v, open(graph.AttentionAttr{Window: 5, First: 2, SinkOf: true}), n.linear(x, 4)))
+		prefix := n.must(n.AttentionStored(q, n.learned(19, 2, 16), n.learned(19, 2, 16), graph.StoredAttr{Scale: 0.3, Open: true, Tile: n.Layer > 0}))
+		x = n.back(x, n.must(n.Join(own, prefix)))
+	}
+	n.Layer--
+	n.finish(n.head(x))
+	d.open(t, n, compile.Options{}).keepsNothing(t)
 }

@@ -35,6 +35,7 @@ func Run(t *testing.T, d Device) {
 	t.Run("types", d.testTypes)
 	t.Run("random", d.testRandom)
 	t.Run("allocations", d.testAllocations)
+	t.Run("joined", d.testJoined)
 	t.Run("states", d.testStates)
 	t.Run("errors", d.testErrors)
 	t.Run("source", d.testSource)
