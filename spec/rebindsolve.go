@@ -196,8 +196,8 @@ func (s *solver) set(e, v *graph.Weight) (err error) {
 	case graph.WReshape:
 		return next(graph.ReshapeWeight(v, x().Shape))
 	case graph.WAffine:
-		if e.A == 0 {
-			break
+		if e.A == 0 { // a constant, as above
+			return nil
 		}
 		return next(graph.AffineWeight(v, 1/e.A, -e.B/e.A))
 	case graph.WMap:
