@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"github.com/inferflow/inferflow/internal/batch"
+	"github.com/inferflow/inferflow/internal/model"
 )
 
 // zoo is the folder of tiny models with reference outputs, named by
@@ -112,5 +113,43 @@ func TestGGUF(t *testing.T) {
 				testFamily(t, file, g)
 			})
 		}
+	}
+}
+
+// TestEncoderGGUF holds encoders of GGUF files by llama.cpp's converter (one
+// architecture for BERT and its kin, positions counted from the first token)
+// against PyTorch: the rows, or the scores of the classes.
+func TestEncoderGGUF(t *testing.T) {
+	files, err := filepath.Glob(filepath.Join("testdata", "gguf-encoder", "*.gguf"))
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no files: %v", err)
+	}
+	for _, file := range files {
+		name := strings.TrimSuffix(file, ".gguf")
+		t.Run(filepath.Base(name), func(t *testing.T) {
+			g := readGolden(t, name+".json")
+			o := model.Options{NoTokenizer: true, Threads: 2, Output: "hidden"}
+			if strings.HasSuffix(name, "-scores") {
+				o.Output = "scores"
+			}
+			m, err := model.Open(file, o)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer m.Close()
+			b := packed(g.IDs)
+			if len(g.Logits) == 1 {
+				b.Out = b.Out[len(b.Out)-1:]
+			}
+			exact, err := m.Exact().Run(b)
+			if err != nil {
+				t.Fatal(err)
+			}
+			closeTo(t, "exact", exact, g.Logits)
+			if err := m.Load(); err != nil {
+				t.Fatal(err)
+			}
+			closeTo(t, "compiled", rowsOf(t, m, b, 0, len(g.Logits)), g.Logits)
+		})
 	}
 }
