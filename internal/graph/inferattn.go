@@ -97,6 +97,9 @@ func attentionInputs(a *AttentionAttr, c *Cache, in []*Node) (heads, tables []*N
 	}
 	for i, by := range []bool{a.ByQuery, a.ByKey} {
 		if by && len(in) > n {
+			if !alongside(in[n], in[0]) {
+				return nil, nil, fmt.Errorf("attention: the numbers by distance are rows of the queries' own tokens")
+			}
 			tables = append(tables, in[n])
 			in = slices.Delete(slices.Clone(in), n, n+1)
 		} else if by {
@@ -104,7 +107,7 @@ func attentionInputs(a *AttentionAttr, c *Cache, in []*Node) (heads, tables []*N
 		}
 	}
 	if a.SinkOf {
-		if len(in) <= n || in[n].Width() != in[0].Shape[0] || in[n].Rows != in[0].Rows {
+		if len(in) <= n || in[n].Width() != in[0].Shape[0] || !alongside(in[n], in[0]) {
 			return nil, nil, fmt.Errorf("attention: sinks made by the token are one number a head, [%d]", in[0].Shape[0])
 		}
 		if a.Sinks != nil {
@@ -128,6 +131,9 @@ func attentionInputs(a *AttentionAttr, c *Cache, in []*Node) (heads, tables []*N
 	}
 	return in, tables, nil
 }
+
+// alongside says that x has a row where q has one.
+func alongside(x, q *Node) bool { return x.Rows == q.Rows || x.Rows == RowsConst }
 
 // attentionRows says whose rows an attention computes: those of its queries.
 func attentionRows(a *AttentionAttr, c Cache, in []*Node) (Rows, error) {

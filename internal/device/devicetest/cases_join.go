@@ -155,6 +155,13 @@ var joinCases = []testCase{
 		n.Layer--
 		return n.head(x)
 	}},
+	{name: "attention/sinks of a constant, values of keys that see the first", has: []program.Kind{program.KindAttention}, build: func(n *net) *graph.Node {
+		n.Layer = 0
+		x := n.embed()
+		q, k, _ := n.asking(x, heads{q: 4, kv: 1, dim: 16})
+		a := n.must(n.AttentionLatent(q, k, 12, graph.AttentionAttr{Mask: graph.MaskCausal, Scale: 0.3, Window: 6, First: 4, SinkOf: true}, n.must(n.Param(n.vector(0, 4)))))
+		return n.head(n.back(x, a))
+	}},
 	reachCase("the first beside a window", heads{q: 4, kv: 2, dim: 16}, func(*net) graph.AttentionAttr { return graph.AttentionAttr{Window: 7, First: 3} }),
 	reachCase("the first tiles beside a window", heads{q: 4, kv: 1, dim: 16}, func(*net) graph.AttentionAttr { return graph.AttentionAttr{Window: 3, First: 20} }),
 	reachCase("the first beside chunks", heads{q: 6, kv: 2, dim: 8}, func(n *net) graph.AttentionAttr {
