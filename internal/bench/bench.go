@@ -238,8 +238,12 @@ func (r *runner) prefill(ctx context.Context, t Test) (time.Duration, error) {
 }
 
 // deepen fills the sequences of a decode test up to its depth, unless earlier
-// tests left more in the cache.
+// tests left more in the cache. Recurrent states stand where the last test left
+// them: decode computes those from the beginning.
 func (r *runner) deepen(ctx context.Context, t Test) error {
+	if r.pool.states {
+		return nil
+	}
 	for i := range t.Sequences {
 		if r.c.Progress != nil && t.Depth > 0 {
 			r.c.Progress(fmt.Sprintf("filling sequence %d of %d to %d tokens", i+1, t.Sequences, t.Depth))

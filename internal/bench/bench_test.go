@@ -22,6 +22,7 @@ type checker struct {
 	outs   int
 	total  int // rows so far
 	nan    bool
+	states bool // a sequence goes on where it stands, or begins anew
 	fail   error
 	after  func()
 }
@@ -37,7 +38,7 @@ func (c *checker) Forward(b *batch.Batch) error {
 	}
 	row := int32(0)
 	for _, q := range b.Seqs {
-		if q.Row != row || q.N < 1 || q.Start > c.filled[q.ID] {
+		if q.Row != row || q.N < 1 || q.Start > c.filled[q.ID] || c.states && q.Start != 0 && q.Start != c.filled[q.ID] {
 			c.t.Fatalf("sequence %+v: row %d, %d tokens in the cache", q, row, c.filled[q.ID])
 		}
 		pos := int32(0)
@@ -92,6 +93,7 @@ var nan = func() float64 { z := 0.0; return z / z }()
 func runChecked(t *testing.T, f *checker, c Config) ([]Result, error) {
 	tests := c.tests()
 	r := &runner{f: f, c: &c, rows: f.rows, pool: newPool(f.vocab)}
+	r.pool.states = f.states
 	out, err := r.all(context.Background(), tests)
 	blocks, _ := blocksOf(tests)
 	if err == nil && r.pool.blocks > blocks {
@@ -130,6 +132,16 @@ decode 19 at depth 33, sequences 3`
 	rows := 32 + 2*(5+40+100) + 3*4*(2*19+warmSteps) + 2*33
 	if f.total != rows {
 		t.Errorf("%d rows were run, want %d", f.total, rows)
+	}
+}
+
+// TestStates begins sequences anew where a model keeps states, at any order of depths.
+func TestStates(t *testing.T) {
+	f := newChecker(t, 32)
+	f.states = true
+	c := Config{Prefill: []int{5, 70}, Decode: 19, Depths: []int{0, 40, 100}, Sequences: []int{1, 3}, Repeat: 2}
+	if out, err := runChecked(t, f, c); err != nil || len(out) != 8 {
+		t.Fatalf("%d results, %v", len(out), err)
 	}
 }
 

@@ -88,13 +88,14 @@ func (m *Model) setting(own map[string]any, key string, further bool) (any, stri
 	if !further {
 		return nil, ""
 	}
+	if v, ok := m.files.folderConfig()[key]; ok {
+		return v, m.files.configSource()
+	}
 	if m.files.Binding() == spec.GGUF {
 		full := m.files.Architecture() + "." + key
 		if v, ok := m.files.config[full]; ok {
 			return v, "gguf " + full
 		}
-	} else if v, ok := m.files.config[key]; ok {
-		return v, "config.json"
 	}
 	return m.Traced.Generation[key], "spec default"
 }
@@ -242,7 +243,7 @@ type FolderTask struct {
 // FolderTasks are the tasks of config.json by the names that they have there
 // (summarization, translation_en_to_de), with the decoding of each.
 func (m *Model) FolderTasks() map[string]FolderTask {
-	all, _ := m.files.config["task_specific_params"].(map[string]any)
+	all, _ := m.files.folderConfig()["task_specific_params"].(map[string]any)
 	out := map[string]FolderTask{}
 	for name, v := range all {
 		settings, ok := v.(map[string]any)

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"sync"
 
 	"github.com/inferflow/inferflow/format"
 	"github.com/inferflow/inferflow/format/gguf"
@@ -31,6 +32,9 @@ type files struct {
 	meta   *gguf.Meta
 	whole  bool // a GGUF file that holds a folder as it is
 	config map[string]any
+
+	ownOnce   sync.Once
+	ownConfig map[string]any // of folderConfig
 }
 
 func openFiles(path string) (*files, error) {

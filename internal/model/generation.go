@@ -37,8 +37,8 @@ func (m *Model) generation() error {
 		}
 	}
 	var own map[string]any // generation_config.json
-	if m.files.Binding() == spec.HF {
-		add("eos_token_id", m.files.config["eos_token_id"], "config.json")
+	if config := m.files.folderConfig(); config != nil {
+		add("eos_token_id", config["eos_token_id"], m.files.configSource())
 		raw, err := m.files.optional("generation_config.json")
 		if err != nil {
 			return err
@@ -50,7 +50,8 @@ func (m *Model) generation() error {
 			add("eos_token_id", own["eos_token_id"], "generation_config.json")
 			g.sampling(own, "", "generation_config.json")
 		}
-	} else {
+	}
+	if own == nil && m.files.Binding() == spec.GGUF {
 		g.sampling(m.files.config, "general.sampling.", "gguf")
 	}
 	m.decoding(own)

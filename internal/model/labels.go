@@ -12,7 +12,7 @@ import (
 // GGUF's list, else LABEL_0, LABEL_1, …
 func (m *Model) Labels() []string {
 	labels := make([]string, m.Vocab())
-	given, _ := m.files.config["id2label"].(map[string]any)
+	given, _ := m.files.folderConfig()["id2label"].(map[string]any)
 	list := m.labelList()
 	for i := range labels {
 		labels[i] = fmt.Sprintf("LABEL_%d", i)
@@ -41,7 +41,7 @@ func (m *Model) labelList() []string {
 // Independent says that the classes do not exclude each other: each has a
 // probability of its own, or there is just one.
 func (m *Model) Independent() bool {
-	kind, _ := m.files.config["problem_type"].(string)
+	kind, _ := m.files.folderConfig()["problem_type"].(string)
 	return m.Vocab() == 1 || kind == "multi_label_classification"
 }
 
@@ -51,7 +51,7 @@ func (m *Model) meanByDefault() bool {
 	if m.Sentence.Modules || m.files.config[SentenceKey] != nil || m.Encodes() {
 		return false
 	}
-	if own, ok := spec.OwnConfig(m.files)[SentenceKey].([]any); ok && len(own) > 0 {
+	if own, ok := m.files.folderConfig()[SentenceKey].([]any); ok && len(own) > 0 {
 		return false
 	}
 	return m.files.Binding() == spec.HF || m.files.config[m.files.Architecture()+".pooling_type"] == nil

@@ -142,7 +142,7 @@ func (m *Model) open() error {
 
 func (m *Model) readTokenizer() (*tokenizer.Tokenizer, error) {
 	if m.o.Matching != nil {
-		return m.o.Matching.open(m.files.config)
+		return m.o.Matching.open(m.files.folderConfig())
 	}
 	return m.files.tokenizer()
 }

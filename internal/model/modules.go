@@ -3,8 +3,6 @@ package model
 import (
 	"errors"
 	"os"
-
-	"github.com/inferflow/inferflow/spec"
 )
 
 // SentenceKey is the key of config.json under which the modules of
@@ -46,10 +44,6 @@ func (s *Stored) LengthFiles() []string { return s.lengthFiles() }
 
 // OwnModules are the modules that a GGUF file of our own making carries.
 func (s *Stored) OwnModules() []any {
-	if s.whole {
-		list, _ := s.config[SentenceKey].([]any)
-		return list
-	}
-	list, _ := spec.OwnConfig(s.files)[SentenceKey].([]any)
+	list, _ := s.folderConfig()[SentenceKey].([]any)
 	return list
 }

@@ -80,6 +80,24 @@ func kept(meta *gguf.Meta, name string) []byte {
 	return bytesOf(meta, OwnFileKey(name))
 }
 
+// folderConfig is config.json of the folder, or that of the folder which a GGUF
+// file of our own making was made of; nil where there is none.
+func (f *files) folderConfig() map[string]any {
+	if f.Binding() == spec.HF {
+		return f.config
+	}
+	f.ownOnce.Do(func() { f.ownConfig = spec.OwnConfig(f) })
+	return f.ownConfig
+}
+
+// configSource says where folderConfig's values stand.
+func (f *files) configSource() string {
+	if f.Binding() == spec.GGUF {
+		return "gguf " + spec.OwnConfigKey
+	}
+	return "config.json"
+}
+
 func bytesOf(meta *gguf.Meta, key string) []byte {
 	v, ok := meta.Value(key)
 	if !ok {

@@ -170,10 +170,9 @@ func (m *Model) sentence() error {
 
 // ownSentence reads what a GGUF file of our own making carries of those files.
 func (m *Model) ownSentence() error {
-	steps, _ := spec.OwnConfig(m.files)[SentenceKey].([]any)
+	steps, _ := m.files.folderConfig()[SentenceKey].([]any)
+	m.Sentence.Modules = steps != nil
 	if m.files.whole {
-		steps, _ = m.files.config[SentenceKey].([]any)
-		m.Sentence.Modules = steps != nil
 		if m.o.Output != spec.OutputEmbedding {
 			delete(m.files.config, SentenceKey)
 		}

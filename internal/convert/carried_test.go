@@ -1,0 +1,63 @@
+package convert
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"reflect"
+	"testing"
+
+	"github.com/inferflow/inferflow/internal/model"
+)
+
+// TestCarried opens a folder and the GGUF file made of it: what the folder says
+// of classes, tasks and generation is the same.
+func TestCarried(t *testing.T) {
+	for _, family := range []string{"bert", "qwen3", "t5"} {
+		t.Run(family, func(t *testing.T) {
+			from := filepath.Join(zoo(t), family)
+			text, err := os.ReadFile(filepath.Join(from, "config.json"))
+			var raw map[string]any
+			if err == nil {
+				err = json.Unmarshal(text, &raw)
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			raw["id2label"] = map[string]any{"0": "calm", "2": "loud"}
+			raw["problem_type"] = "multi_label_classification"
+			raw["eos_token_id"] = 7
+			raw["task_specific_params"] = map[string]any{"summarization": map[string]any{"prefix": "sum up: ", "max_length": 9}}
+			if text, err = json.Marshal(raw); err != nil {
+				t.Fatal(err)
+			}
+			dir := copyFolder(t, from, map[string]string{
+				"config.json":            string(text),
+				"generation_config.json": `{"temperature": 0.25, "top_k": 5, "do_sample": true, "eos_token_id": [7, 9], "no_repeat_ngram_size": 3}`,
+			})
+			file := filepath.Join(t.TempDir(), "m.gguf")
+			if err := Run(dir, file, Options{}); err != nil {
+				t.Fatal(err)
+			}
+			want, got := carriedBy(t, dir), carriedBy(t, file)
+			for k := range want {
+				if !reflect.DeepEqual(got[k], want[k]) {
+					t.Errorf("%s: %v, the folder has %v", k, got[k], want[k])
+				}
+			}
+		})
+	}
+}
+
+// carriedBy is what a model's files say beside the weights.
+func carriedBy(t *testing.T, path string) map[string]any {
+	t.Helper()
+	m, err := model.Open(path, model.Options{NoTokenizer: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	g := m.Generation
+	return map[string]any{"labels": m.Labels()[:3], "independent": m.Independent(), "tasks": m.FolderTasks(), "end": g.EndTokens,
+		"temperature": g.Temperature, "top_k": g.TopK, "greedy": g.Greedy, "decoding": g.Decoding}
+}
