@@ -17,6 +17,7 @@ import (
 
 func convertCommand() *cobra.Command {
 	var typ, specFile string
+	var force bool
 	c := &cobra.Command{
 		Use:   "convert MODEL OUT.gguf|OUT.safetensors|FOLDER",
 		Short: "Write a model in another format",
@@ -28,14 +29,15 @@ The model's specification says how tensors and settings are called in the other
 format and how their values are laid out there. What GGUF has no key or tensor for
 is kept under keys of our own, which this program reads back; where other programs
 would then answer differently it says so. A family that llama.cpp does not know is
-written as the folder stands, for this program alone. Files are replaced whole or
+written as the folder stands, for this program alone. A folder that is written to
+is new or holds no other model, which --force replaces. Files are replaced whole or
 not at all.`,
 		Example: `  inferflow convert ./folder model.gguf --type f16
   inferflow convert model.gguf ./folder --type bf16
-  inferflow convert pytorch_model.bin model.safetensors`,
+  inferflow convert ./folder/pytorch_model.bin ./other/model.safetensors`,
 		Args: argsBetween(2, 2, "a model and what to write"),
 		RunE: func(c *cobra.Command, args []string) error {
-			o := convert.Options{Notice: notice}
+			o := convert.Options{Notice: notice, Force: force}
 			o.Spec = spec.Choose(specFile)
 			switch t, ok := quant.ParseType(typ); {
 			case typ == "keep":
@@ -56,6 +58,7 @@ not at all.`,
 		},
 	}
 	c.Flags().StringVar(&typ, "type", "keep", "type of matrices: f32, f16, bf16, or keep what is stored")
+	c.Flags().BoolVar(&force, "force", false, "replace the model that the folder holds which is written to")
 	c.Flags().StringVar(&specFile, "spec", "", "specification to use instead of the one that serves the model: a file, or the name of a shipped one")
 	return c
 }

@@ -32,12 +32,14 @@ type Options struct {
 	// is stored in, where the format has it.
 	Type     *quant.Type
 	Spec     spec.Options
+	Force    bool                    // a folder may hold another model, which is replaced
 	Notice   func(string)            // told, once each, what a user should know
 	Progress func(done, total int64) // bytes written, of all
 }
 
 // Run converts the model at in. out is a .gguf file, a .safetensors file, or a
-// folder, which is then written as Hugging Face lays it out. Files are
+// folder, which is then written as Hugging Face lays it out and must hold no
+// other model unless Force is set. Files are
 // replaced whole or not at all.
 func Run(in, out string, o Options) error {
 	if o.Notice == nil {
@@ -54,6 +56,9 @@ func Run(in, out string, o Options) error {
 			if same(part, out) {
 				return fmt.Errorf("convert: %s: %w: it is its own target", part, ErrConvert)
 			}
+		}
+		if err := c.target(out); err != nil {
+			return err
 		}
 		return c.toGGUF(out)
 	}

@@ -29,11 +29,14 @@ var beside = slices.Concat([]string{"tokenizer.json", "tokenizer_config.json", "
 func (c *job) toFolder(out string) error {
 	file := out
 	if !strings.EqualFold(filepath.Ext(out), ".safetensors") {
-		file = filepath.Join(out, "model.safetensors")
+		file = filepath.Join(out, weightsFile)
 	}
 	dir := filepath.Dir(file)
 	if same(dir, c.files.Folder()) || slices.ContainsFunc(c.files.Files(), func(part string) bool { return same(part, file) }) {
 		return fmt.Errorf("convert: %s: %w: it is its own target; choose another folder", dir, ErrConvert)
+	}
+	if err := c.target(out); err != nil {
+		return err
 	}
 	texts, tensors, err := c.folder()
 	if err != nil {
