@@ -49,6 +49,22 @@ type Entry struct {
 	Line       int
 }
 
+// located says where in the file an error lies, unless it says so itself.
+func (f *INI) located(where string, err error) error {
+	if strings.HasPrefix(err.Error(), "config: "+f.Path+":") {
+		return err
+	}
+	return fmt.Errorf("config: %s: %s: %w", f.Path, where, err)
+}
+
+// kindError refuses a file of another kind than was asked for.
+type kindError string
+
+func (e kindError) Error() string { return string(e) }
+
+// Unwrap makes it an ErrSyntax.
+func (e kindError) Unwrap() error { return ErrSyntax }
+
 // ReadINI reads a file. It fails with ErrSyntax where a line is neither a
 // comment (; or # at its beginning), a section nor a key.
 func ReadINI(path string) (*INI, error) {

@@ -59,7 +59,7 @@ func (f *INI) Engine() (*Service, error) {
 		return service.Service()
 	}
 	if _, ok := r.s.Raw("service"); ok {
-		return nil, fmt.Errorf("config: %s: %w: it is a client's file: it names a service, and a request to send there", f.Path, ErrSyntax)
+		return nil, fmt.Errorf("config: %s: %w", f.Path, kindError("it is a client's file: it names a service, and a request to send there"))
 	}
 	return f.Service()
 }
@@ -71,7 +71,7 @@ func (f *INI) Queries() (*Queries, error) {
 	q := &Queries{Temperature: -1}
 	list, ok := r.text("query_list")
 	if !ok || r.err != nil {
-		return nil, first(r.err, fmt.Errorf("config: %s: %w: [main] has no query_list to answer; inferflow serve serves the file of a service, inferflow perplexity runs one with a test_data_file", f.Path, ErrSyntax))
+		return nil, first(r.err, fmt.Errorf("config: %s: %w", f.Path, kindError("[main] has no query_list to answer; inferflow serve serves the file of a service, inferflow perplexity runs one with a test_data_file")))
 	}
 	q.Seed = uint64(r.number("query_random_seed", 0, 1<<31-1))
 	long, _ := r.text("long_context_test")
@@ -117,7 +117,7 @@ func (f *INI) queryList(name string) ([]Query, error) {
 	list := make([]Query, len(values))
 	for i, v := range values {
 		if list[i], err = parseQuery(v); err != nil {
-			return nil, fmt.Errorf("config: %s: [%s] query%d: %w", f.Path, clip(name), i+1, err)
+			return nil, f.located(fmt.Sprintf("[%s] query%d", clip(name), i+1), err)
 		}
 	}
 	return list, nil
@@ -174,7 +174,7 @@ func (f *INI) Perplexity() (*Perplexity, error) {
 		p.Notes = append(p.Notes, "temperature has no effect on perplexity")
 	}
 	if r.err != nil || !ok || text == "" {
-		return nil, first(r.err, fmt.Errorf("config: %s: %w: [main] has no test_data_file", f.Path, ErrSyntax))
+		return nil, first(r.err, fmt.Errorf("config: %s: %w", f.Path, kindError("[main] has no test_data_file")))
 	}
 	p.Text = filepath.Clean(text)
 	var err error

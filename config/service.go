@@ -209,7 +209,7 @@ func (f *INI) model(name string, s *Service) (Model, error) {
 		s.Notes = append(s.Notes, fmt.Sprintf(`[%s] a template holds \n, which are two characters of text; {\n} is the end of a line`, sec.Name))
 	}
 	if err != nil {
-		return m, fmt.Errorf("config: %s: [%s]: %w", f.Path, sec.Name, err)
+		return m, f.located(fmt.Sprintf("[%s]", sec.Name), err)
 	}
 	s.leftOver(f, r)
 	return m, nil

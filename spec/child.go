@@ -55,6 +55,7 @@ type reply struct {
 	IdleIgnores     []string
 	Chat            Chat
 	MaxPositions    int
+	Gives           []string
 	Tasks           []Task
 	Generation      map[string]any
 }
@@ -86,7 +87,7 @@ func ChildMain(stdin io.Reader, stdout io.Writer) int {
 		return answer(stdout, reply{Error: err.Error()})
 	}
 	return answer(stdout, reply{Graph: g, Config: t.Config, Ignored: t.Ignored, Unused: t.Unused, Unread: t.Unread, IdleIgnores: t.IdleIgnores, Notes: t.Notes, Chat: t.Chat, MaxPositions: t.MaxPositions,
-		Tasks: t.Tasks, Generation: t.Generation, Sketch: t.Sketch})
+		Tasks: t.Tasks, Gives: t.Gives, Generation: t.Generation, Sketch: t.Sketch})
 }
 
 func answer(w io.Writer, r reply) int {

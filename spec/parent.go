@@ -61,7 +61,7 @@ func traceChild(s *Spec, files Files) (*Traced, error) {
 	for i, n := range notes {
 		notes[i] = printable(n)
 	}
-	return &Traced{Notes: notes, Graph: g, Config: r.Config, Ignored: r.Ignored, Unused: r.Unused, Unread: r.Unread, IdleIgnores: r.IdleIgnores, Chat: r.Chat, MaxPositions: r.MaxPositions, Tasks: r.Tasks, Generation: r.Generation}, nil
+	return &Traced{Notes: notes, Graph: g, Config: r.Config, Ignored: r.Ignored, Unused: r.Unused, Unread: r.Unread, IdleIgnores: r.IdleIgnores, Chat: r.Chat, MaxPositions: r.MaxPositions, Tasks: r.Tasks, Gives: r.Gives, Generation: r.Generation}, nil
 }
 
 // maxNotes bounds how many notes a child gives.

@@ -40,7 +40,7 @@ func (r *rebinder) compareOthers() error {
 	if err := c.graphs(r.from.b.G, t.b.G); err != nil {
 		c.other = append(c.other, firstLine(err.Error()))
 	}
-	r.noteAside(lacks, strings.Join(c.heads, ", "))
+	r.noteAside(lacks, headWords(c.heads))
 	if len(c.other) > 0 {
 		r.note("GGUF has no keys for all of this model's configuration; what it lacks is kept in %s, and llama.cpp may answer otherwise (%s%s)", OwnConfigKey, strings.Join(c.other, ", "), r.otherKeys(t))
 	}
@@ -77,13 +77,26 @@ func (r *rebinder) othersLack() (names []string) {
 	return names
 }
 
+// headWords says what outputs are good for.
+func headWords(outputs []string) string {
+	words := map[string]string{"logits": "words", "scores": "classes", "token_scores": "classes of tokens", "spans": "places of answers", "pooled": "the row that stands for the whole text"}
+	var list []string
+	for _, name := range outputs {
+		if w := words[name]; w != "" {
+			name = fmt.Sprintf("%s (%s)", w, name)
+		}
+		list = append(list, name)
+	}
+	return strings.Join(list, ", ")
+}
+
 // noteAside tells of tensors that other readers do not take; outputs are those
 // that the model lacks without them.
 func (r *rebinder) noteAside(names []string, outputs string) {
 	switch n := len(names); {
 	case n == 0:
 	case outputs != "":
-		r.note("llama.cpp has no tensors for %s: they are kept under keys of our own, which it passes over, and it gives the rows before them", outputs)
+		r.note("llama.cpp runs this model without its last layers: those for %s are kept under keys of our own, which it passes over, and it gives the rows before them", outputs)
 	case n == 1:
 		r.note("llama.cpp answers otherwise: it has no room for %s, which is kept under a key of our own", names[0])
 	default:

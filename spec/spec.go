@@ -126,6 +126,9 @@ type Traced struct {
 	Generation map[string]any
 	Tasks      []Task
 	SpecName   string
+	// Gives names the outputs that the specification makes of the files, of which
+	// Graph may hold one alone.
+	Gives []string
 	// Sketch says that shapes were unknown: Graph is incomplete and cannot run.
 	Sketch bool
 	Lines  []string // the specification's text by line, for explain and profiles

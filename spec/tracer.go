@@ -166,6 +166,10 @@ func (t *tracer) run(file, source string) (*Traced, error) {
 	if err := t.setOutputs(file, out); err != nil {
 		return nil, err
 	}
+	var gives []string
+	for _, out := range t.b.G.Outputs {
+		gives = append(gives, out.Name)
+	}
 	if err := t.choose(o.Output); err != nil {
 		return nil, err
 	}
@@ -176,7 +180,7 @@ func (t *tracer) run(file, source string) (*Traced, error) {
 	}
 	r, err := t.finish()
 	if r != nil {
-		r.Notes = notes
+		r.Notes, r.Gives = notes, gives
 	}
 	return r, err
 }

@@ -166,54 +166,15 @@ has a masked-LM head.`,
 				return usagef("--top %d: want at least 1", top)
 			}
 			return f.with(c.Context(), args, embed.OutputLogits, func(ctx context.Context, s *embed.Service, texts []string) error {
-				return f.fill(ctx, s, len(texts), top, func(i int) (embed.Text, error) { return s.EncodeMasked(texts[i]) })
+				list := fillList{top: top, n: len(texts), encode: func(i int) (embed.Text, error) { return s.EncodeMasked(texts[i]) }}
+				if len(texts) > 1 {
+					list.title = func(i int) string { return titleOf("text", i, texts[i]) }
+				}
+				return f.fill(ctx, s, list)
 			})
 		},
 	}
 	f.add(c.Flags())
 	c.Flags().IntVarP(&top, "top", "k", 5, "words for each mask")
 	return c
-}
-
-// fill prints the words for the masks of n texts, of which encode makes the tokens.
-func (f *textFlags) fill(ctx context.Context, s *embed.Service, n, top int, encode func(i int) (embed.Text, error)) error {
-	type word struct {
-		ID    int32   `json:"id"`
-		Token string  `json:"token"`
-		Score float64 `json:"score"`
-	}
-	if !s.Model.Whole() {
-		return fmt.Errorf("%s fills no masks: it writes texts from left to right (inferflow run); it gives vectors too (inferflow embed)", s.Model.Name)
-	}
-	var out [][][]word
-	for i := range n {
-		enc, err := encode(i)
-		if err != nil {
-			return err
-		}
-		filled, err := s.Fill(ctx, enc, top)
-		if err != nil {
-			return err
-		}
-		var masks [][]word
-		for i, words := range filled {
-			var list []word
-			var parts []string
-			for _, w := range words {
-				list = append(list, word{w.ID, w.Text, w.Score})
-				parts = append(parts, fmt.Sprintf("%s %.4f", plain(strings.TrimSpace(w.Text)), w.Score))
-			}
-			masks = append(masks, list)
-			if !f.json {
-				if _, err := fmt.Printf("%d\t%s\n", i, strings.Join(parts, ", ")); err != nil {
-					return fmt.Errorf("standard output: %w", err)
-				}
-			}
-		}
-		out = append(out, masks)
-	}
-	if f.json {
-		return printJSON(map[string]any{"masks": out})
-	}
-	return nil
 }

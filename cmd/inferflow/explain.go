@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/inferflow/inferflow/internal/graph"
 	"github.com/inferflow/inferflow/internal/model"
 	"github.com/inferflow/inferflow/internal/program"
+	"github.com/inferflow/inferflow/spec"
 )
 
 // explainFlags are what explain takes beside the model's flags.
@@ -51,6 +53,13 @@ that they were compiled to, with the reason where one was not fused. Without
 			m, err := openModel(c.Context(), args[0], o)
 			if err != nil {
 				return err
+			}
+			if m.Whole() && m.Purpose() == spec.OutputEmbedding {
+				m.Close()
+				o.Output = spec.OutputEmbedding
+				if m, err = openModel(c.Context(), args[0], o); err != nil {
+					return err
+				}
 			}
 			defer m.Close()
 			return runExplain(c.Context(), m, &ef)
@@ -114,7 +123,12 @@ func (p *explainer) all() {
 	}
 	p.b.WriteByte('\n')
 	p.config()
-	p.generation()
+	if len(p.e.Vectors) > 0 {
+		p.section("vectors")
+		p.values(p.e.Vectors)
+	} else {
+		p.generation()
+	}
 	p.bytes()
 	p.lines()
 	p.steps()
@@ -132,8 +146,13 @@ func (p *explainer) tableIn(t *table, indent string) {
 
 func (p *explainer) config() {
 	p.section("configuration")
+	p.values(p.e.Config)
+}
+
+// values prints a table of values and where they came from.
+func (p *explainer) values(list []bench.Value) {
 	t := table{head: []string{"", "", ""}}
-	for _, v := range p.e.Config {
+	for _, v := range list {
 		t.add(v.Key, valueText(v.Value), v.Source)
 	}
 	p.table(&t)
@@ -157,7 +176,9 @@ func (p *explainer) generation() {
 	for _, x := range p.e.EndTokens {
 		t.add("ends with", strings.TrimSpace(fmt.Sprintf("%d %s", x.ID, quoted(x.Text))), strings.Join(x.Sources, ", "))
 	}
-	if len(t.rows) == 0 {
+	if len(t.rows) == 0 && p.e.Whole {
+		t.add("none: the model reads texts and writes none")
+	} else if len(t.rows) == 0 {
 		t.add("the files name no defaults and no end token")
 	}
 	p.table(&t)
@@ -182,7 +203,12 @@ func (p *explainer) bytes() {
 	fmt.Fprintf(&p.b, "  %s a token (keys %s, values %s)\n", model.Bytes(k.BytesPerToken), k.Keys, k.Values)
 	for _, c := range k.Caches {
 		if c.Size > 0 {
-			fmt.Fprintf(&p.b, "  %s: a state of %d numbers a sequence, %s\n", bench.LayersText(c.Layers, p.e.Model.Layers), c.Size, model.Bytes(4*int64(c.Size)))
+			layers, states := slices.Compact(slices.Sorted(slices.Values(c.Layers))), "a state"
+			if n := len(c.Layers) / len(layers); n > 1 {
+				states = fmt.Sprintf("%d states", n)
+			}
+			fmt.Fprintf(&p.b, "  %s: %s of %d numbers a sequence, %s\n", bench.LayersText(layers, p.e.Model.Layers), states, c.Size,
+				model.Bytes(4*int64(c.Size*len(c.Layers)/len(layers))))
 			continue
 		}
 		window := ""

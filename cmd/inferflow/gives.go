@@ -32,7 +32,7 @@ func gives(m *model.Model) string {
 			uses = append(uses, "texts (inferflow run, chat, serve)")
 		}
 	}
-	return strings.Join(append(uses, "vectors (inferflow embed)"), ", ")
+	return strings.Join(append(uses, "vectors (inferflow embed, rerank)"), ", ")
 }
 
 // headFor names the outputs that a command asks for.

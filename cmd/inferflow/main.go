@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"runtime/debug"
 	"strconv"
 	"strings"
@@ -43,11 +44,26 @@ func run(args []string) int {
 		return 0
 	}
 	var usage usageError
-	fmt.Fprintln(os.Stderr, "inferflow:", plain(err.Error()))
+	fmt.Fprintln(os.Stderr, "inferflow:", plain(words(err)))
 	if errors.As(err, &usage) || errors.Is(err, sample.ErrParams) || errors.Is(err, program.ErrCut) {
 		return 2
 	}
 	return 1
+}
+
+// inner are names of packages that stand before their words in chains of errors.
+var inner = regexp.MustCompile(`(^|: )(?:batch|bench|chat|complete|config|convert|cpu|device|embed|engine|format|gguf|jinja|kv|llama2c|model|pickle|pull|ref|safetensors|sample|sched|server|spec|sys|tokenizer|weight): `)
+
+// words is an error without the names of the packages that it came through.
+func words(err error) string {
+	text := err.Error()
+	for {
+		short := inner.ReplaceAllString(text, "$1")
+		if short == text {
+			return text
+		}
+		text = short
+	}
 }
 
 // plain shows control characters, which may come from a stranger's file, as

@@ -42,6 +42,9 @@ func openModel(ctx context.Context, ref string, o model.Options) (*model.Model, 
 		err = blameSet(err, o.Spec.Set)
 		return nil, err
 	}
+	if named, ok := pull.Named(ref); ok {
+		m.Name = named.Name
+	}
 	advise(m, ref)
 	return m, nil
 }
@@ -119,6 +122,10 @@ func openService(ctx context.Context, ref string, o model.Options) (*complete.Se
 	m, err := openModel(ctx, ref, o)
 	if err != nil {
 		return nil, err
+	}
+	if m.Whole() {
+		defer m.Close()
+		return nil, fmt.Errorf("%s: %w; it gives %s", m.Name, complete.ErrReads, gives(m))
 	}
 	if err := m.Load(); err != nil {
 		m.Close()

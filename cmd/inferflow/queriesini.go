@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"os"
 	"slices"
@@ -94,7 +93,8 @@ func (f *runFlags) fillQueries(ctx context.Context, x *iniService, o model.Optio
 	if s.Tok == nil {
 		return complete.ErrNoTokenizer
 	}
-	return (&textFlags{json: f.json}).fill(ctx, s, len(list), fillTop, func(i int) (embed.Text, error) {
+	title := func(i int) string { return titleOf("query", i, list[i].Text) }
+	return (&textFlags{json: f.json}).fill(ctx, s, fillList{n: len(list), top: fillTop, title: title, encode: func(i int) (embed.Text, error) {
 		q := list[i]
 		if t := orTemplate(q.Encoder, x.model.Encoder); t != nil {
 			return s.EncodeMaskedBy(func(text string) ([]int32, error) {
@@ -102,7 +102,7 @@ func (f *runFlags) fillQueries(ctx context.Context, x *iniService, o model.Optio
 			}, q.Text)
 		}
 		return s.EncodeMasked(withSystem(q.System, q.Text))
-	})
+	}})
 }
 
 // fillTop is the number of words for a mask.
@@ -135,16 +135,21 @@ func (f *runFlags) answerAll(ctx context.Context, s *complete.Service, x *iniSer
 			})
 		}
 	})
+	failed := failures{of: len(list)}
 	for i := range list {
 		<-out[i].done
 		if out[i].err != nil {
-			return fmt.Errorf("query %d: %w", i+1, out[i].err)
+			if ctx.Err() != nil {
+				return fmt.Errorf("query %d: %w", i+1, out[i].err)
+			}
+			failed.tell(titleOf("query", i, shownQuery(list[i])), out[i].err)
+			continue
 		}
 		if err := f.printQuery(i, list[i], &out[i]); err != nil {
 			return err
 		}
 	}
-	return nil
+	return failed.err()
 }
 
 // answerQuery answers one query of a list.
@@ -214,17 +219,20 @@ func withSystem(system, text string) string {
 	return system + "\n" + text
 }
 
+// shownQuery is the text that a query goes by.
+func shownQuery(q config.Query) string {
+	if q.Text == "" {
+		return q.Prefix
+	}
+	return q.Text
+}
+
 func (f *runFlags) printQuery(i int, q config.Query, x *answered) error {
 	if f.json {
 		return printAnswer(os.Stdout, x.ids, x.a)
 	}
-	title := q.Text
-	if title == "" {
-		title = q.Prefix
-	}
-	quoted, _ := json.Marshal(title)
 	t := x.a.Timings
-	_, err := fmt.Printf("── query %d: %s\n%s\n── %d tokens, %s\n\n", i+1, quoted, x.a.Text, t.Tokens, rate(t.Tokens-1, t.Decode.Seconds()))
+	_, err := fmt.Printf("%s\n%s\n── %d tokens, %s\n\n", titleOf("query", i, shownQuery(q)), x.a.Text, t.Tokens, rate(t.Tokens-1, t.Decode.Seconds()))
 	if err != nil {
 		return fmt.Errorf("standard output: %w", err)
 	}

@@ -45,6 +45,7 @@ func (f *samplingFlags) add(fs *pflag.FlagSet) {
 	fs.IntVar(&f.p.Pool, "pool-size", 0, "first of all keep so many of the likeliest tokens, temperature first and --top-k last, as the C++ Inferflow does; 0: off")
 	fs.IntVar(&f.p.PutOff, "eos-bypassing-max", 0, "put the answer's end off so many times")
 	fs.Float64Var(&f.p.RepetitionPenalty, "repetition-penalty", 1, "divide the logits of tokens seen before")
+	fs.Float64Var(&f.p.RepetitionPenalty, "repeat-penalty", 1, "the same as --repetition-penalty")
 	fs.Float64Var(&f.p.PresencePenalty, "presence-penalty", 0, "subtract from the logits of tokens in the answer")
 	fs.Float64Var(&f.p.FrequencyPenalty, "frequency-penalty", 0, "subtract for each time the answer has the token")
 	fs.IntVar(&f.p.PenaltyWindow, "penalty-window", 0, "tokens that the penalties look back; 0: all")
@@ -62,7 +63,7 @@ func (f *samplingFlags) params(defaults sample.Params) (complete.Params, error) 
 		name     string
 		dst, src *float64
 	}{{"temperature", &p.Temperature, &f.p.Temperature}, {"top-p", &p.TopP, &f.p.TopP}, {"min-p", &p.MinP, &f.p.MinP},
-		{"typical-p", &p.TypicalP, &f.p.TypicalP}, {"repetition-penalty", &p.RepetitionPenalty, &f.p.RepetitionPenalty},
+		{"typical-p", &p.TypicalP, &f.p.TypicalP}, {"repetition-penalty", &p.RepetitionPenalty, &f.p.RepetitionPenalty}, {"repeat-penalty", &p.RepetitionPenalty, &f.p.RepetitionPenalty},
 		{"presence-penalty", &p.PresencePenalty, &f.p.PresencePenalty}, {"frequency-penalty", &p.FrequencyPenalty, &f.p.FrequencyPenalty}} {
 		if given(v.name) {
 			*v.dst = *v.src
@@ -80,6 +81,9 @@ func (f *samplingFlags) params(defaults sample.Params) (complete.Params, error) 
 	if f.greed && given("temperature") && f.p.Temperature != 0 {
 		return complete.Params{}, usagef("--greedy and --temperature %g contradict each other", f.p.Temperature)
 	}
+	if err := f.idle(&p); err != nil {
+		return complete.Params{}, err
+	}
 	for _, s := range f.stop {
 		if s == "" {
 			return complete.Params{}, usagef("--stop: the text is empty")
@@ -96,6 +100,28 @@ func (f *samplingFlags) params(defaults sample.Params) (complete.Params, error) 
 		return complete.Params{}, usageError{err}
 	}
 	return complete.Params{Sample: p, Max: f.max, Stop: f.stop, IgnoreEnd: f.past, Draws: len(f.draws()) > 0}, nil
+}
+
+// idle refuses flags that steer a way of choosing which is not on.
+func (f *samplingFlags) idle(p *sample.Params) error {
+	for _, x := range []struct {
+		on    bool
+		by    string
+		flags []string
+	}{
+		{p.Mirostat.Version != 0, "--mirostat 2", []string{"mirostat-tau", "mirostat-eta"}},
+		{p.FSD.Alpha != 0, "--fsd-alpha", []string{"fsd-k", "fsd-n", "fsd-beta", "fsd-random"}},
+	} {
+		for _, name := range x.flags {
+			if !x.on && f.fs.Changed(name) {
+				return usagef("--%s has no effect without %s", name, x.by)
+			}
+		}
+	}
+	if f.fs.Changed("repetition-penalty") && f.fs.Changed("repeat-penalty") {
+		return usagef("--repeat-penalty is --repetition-penalty; give one of them")
+	}
+	return nil
 }
 
 // drawing are the settings that say how tokens are drawn.

@@ -29,7 +29,8 @@ func serveCommand() *cobra.Command {
 		Short: "Serve a model over OpenAI's API",
 		Long: `Serves a model at http://HOST:PORT/v1: chat/completions, completions, models; a
 model that reads texts (an encoder, a folder of sentence-transformers, a
-classifier) serves embeddings, rerank or classify instead (docs/embeddings.md).
+classifier, a masked-LM) serves embeddings, rerank, classify or fill-mask instead
+(docs/embeddings.md).
 /health tells whether requests are taken, /metrics has gauges. Without MODEL the
 demo model is served. An .ini file of the C++ Inferflow is served as it says:
 port, model, its model_spec.json, prompt template, decoding strategy; flags win.`,

@@ -68,7 +68,7 @@ func (v *served) output(ctx context.Context, o model.Options, task string) (outp
 	if task == "rerank" && output != embed.OutputScores {
 		output = spec.OutputEmbedding // by the cosine of vectors
 	}
-	return output, output != embed.OutputLogits, nil
+	return output, output != embed.OutputLogits || m.Whole(), nil
 }
 
 func (v *served) open(ctx context.Context, o model.Options) (*model.Model, error) {

@@ -2,7 +2,6 @@ package bench
 
 import (
 	"encoding/json"
-	"fmt"
 	"math"
 	"slices"
 	"strconv"
@@ -17,9 +16,11 @@ import (
 // its parts take.
 type Explanation struct {
 	Model      ModelInfo    `json:"model"`
-	MaxContext int          `json:"max_context"` // positions it was made for, 0 if unknown
-	Config     []Value      `json:"config"`      // in order of first use
-	Generation []Value      `json:"generation"`
+	Whole      bool         `json:"reads_texts,omitempty"` // and writes none
+	MaxContext int          `json:"max_context"`           // positions it was made for, 0 if unknown
+	Config     []Value      `json:"config"`                // in order of first use
+	Generation []Value      `json:"generation"`            // empty where the model writes no texts
+	Vectors    []Value      `json:"vectors,omitempty"`     // how texts become vectors, where the model was opened for them
 	EndTokens  []EndToken   `json:"end_tokens"`
 	Types      []TypeBytes  `json:"types"`
 	KV         KV           `json:"kv"`
@@ -126,6 +127,9 @@ func Explain(m *model.Model) (*Explanation, error) {
 	t := m.Traced
 	e := &Explanation{Model: Info(m), MaxContext: m.MaxContext, Config: valuesOf(t.Config), Generation: valuesOf(m.Generation.Sources),
 		EndTokens: endTokens(m), Types: Types(m), Lines: lines(t), Ignored: t.Ignored, Unused: t.Unused, NotFused: notFused(m.Program)}
+	if e.Vectors, e.Whole = valuesOf(m.Vectors()), m.Whole(); e.Whole {
+		e.Generation, e.EndTokens = []Value{}, []EndToken{}
+	}
 	e.Model.Keys, e.Model.Values = keys.String(), values.String()
 	e.KV = KV{Keys: keys.String(), Values: values.String(), BytesPerToken: CacheBytes(t.Graph.Caches, keys.Size(), values.Size()), Caches: cachesOf(t.Graph)}
 	e.Groups = groups(m.Program, m, readsOf(m.Program, m, keys.Size(), values.Size()))
@@ -230,7 +234,11 @@ func LayersText(layers []int, n int) string {
 	}
 	if len(inside) > 0 {
 		slices.Sort(inside)
-		parts = append(parts, fmt.Sprintf("layers %s", program.Ranges(inside)))
+		word := "layers"
+		if inside = slices.Compact(inside); len(inside) == 1 {
+			word = "layer"
+		}
+		parts = append(parts, word+" "+program.Ranges(inside))
 	}
 	return strings.Join(parts, ", ")
 }

@@ -26,7 +26,7 @@ var (
 	ErrNoTokenizer = errors.New("the model's files hold no tokenizer")
 	ErrNoTemplate  = errors.New("the model's files hold no chat template")
 	ErrTemplate    = errors.New("the chat template refused the conversation")
-	ErrReads       = errors.New("the model reads texts and writes none: embed, rerank, classify and fill-mask use it, and serve does")
+	ErrReads       = errors.New("the model reads texts and writes none")
 	ErrTooLong     = errors.New("the text is longer than the context holds")
 )
 
@@ -55,10 +55,10 @@ func New(m *model.Model, queue int) (*Service, error) {
 		if m.TokenizerErr != nil && !errors.Is(m.TokenizerErr, tokenizer.ErrNoTokenizer) {
 			return nil, fmt.Errorf("complete: %s: %w", m.Path, m.TokenizerErr)
 		}
-		return nil, fmt.Errorf("complete: %s: %w: a folder needs tokenizer.json beside config.json; logits, bench and explain work without", m.Path, ErrNoTokenizer)
+		return nil, fmt.Errorf("complete: %s: %w: %s; logits, bench and explain work without", m.Name, ErrNoTokenizer, m.TokenizerHint())
 	}
 	if m.Whole() {
-		return nil, fmt.Errorf("complete: %s: %w", m.Path, ErrReads)
+		return nil, fmt.Errorf("complete: %s: %w", m.Name, ErrReads)
 	}
 	s := &Service{Model: m, Tok: m.Tokenizer, Created: time.Now()}
 	s.longest = sync.OnceValue(s.longestToken)
@@ -230,7 +230,11 @@ func (s *Service) ChatWithin(ctx context.Context, steps int, in chat.Input) ([]i
 		return nil, ctx.Err()
 	}
 	if err != nil {
-		return nil, fmt.Errorf("complete: %w: %w", ErrTemplate, err)
+		note := ""
+		if chat.WantsTools(s.Model.Template, in, err) {
+			note = "; the template cannot do without tools, which are not served yet"
+		}
+		return nil, fmt.Errorf("complete: %w: %w%s", ErrTemplate, err, note)
 	}
 	n := 0
 	parts := make([]tokenizer.Piece, len(pieces))

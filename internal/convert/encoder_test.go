@@ -57,7 +57,7 @@ func TestEncoders(t *testing.T) {
 		if err := Run(filepath.Join(dir, name), file, Options{Notice: func(s string) { told += s + "\n" }}); err != nil {
 			t.Fatal(name, err)
 		}
-		if strings.Count(told, "\n") != 1 || !strings.Contains(told, "no tensors for logits") {
+		if strings.Count(told, "\n") != 1 || !strings.Contains(told, "layers: those for words (logits)") {
 			t.Errorf("%s: told %q", name, told)
 		}
 		near(t, rowsOf(t, file, "hidden"), rowsOf(t, filepath.Join(dir, name), "hidden"))

@@ -62,6 +62,10 @@ func openFiles(path string) (*files, error) {
 	if err == nil {
 		m.config, err = decodeObject(raw)
 	}
+	if errors.Is(err, os.ErrNotExist) {
+		f.Close()
+		return nil, fmt.Errorf("model: %s: weights alone do not say what model they are: config.json must lie beside them, in %s: %w", f.Path(), m.dir, os.ErrNotExist)
+	}
 	if err != nil {
 		f.Close()
 		return nil, fmt.Errorf("model: %s: config.json: %w", m.dir, err)

@@ -67,8 +67,9 @@ func (m *Model) Outputs() []string {
 }
 
 // Purpose is the output that the files are made for: "scores" of a classifier,
-// spec.OutputEmbedding of an encoder or a folder of sentence-transformers,
-// else "logits". The model must have been opened without an Output.
+// spec.OutputEmbedding of a folder of sentence-transformers or an encoder, else
+// "logits": the words of a model that writes texts, or for the masks of one
+// whose files say nothing of vectors. The model must have been opened without an Output.
 func (m *Model) Purpose() string {
 	has := map[string]bool{}
 	for _, n := range m.Outputs() {
@@ -77,6 +78,8 @@ func (m *Model) Purpose() string {
 	switch {
 	case has["scores"]:
 		return "scores"
+	case has["logits"] && !has[spec.OutputEmbedding] && m.meanByDefault():
+		return "logits"
 	case m.Sentence.Modules || m.Whole():
 		return spec.OutputEmbedding
 	}

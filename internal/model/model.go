@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"runtime"
 	"slices"
+	"strings"
 
 	"github.com/inferflow/inferflow/internal/batch"
 	"github.com/inferflow/inferflow/internal/compile"
@@ -93,6 +94,7 @@ func nameOf(path string) string {
 	if abs, err := filepath.Abs(path); err == nil {
 		base = filepath.Base(abs)
 	}
+	base = strings.TrimSuffix(base, ".zip.d") // an archive that the cache unpacked
 	if ext := filepath.Ext(base); slices.Contains(Extensions, ext) {
 		base = base[:len(base)-len(ext)]
 	}
@@ -145,6 +147,17 @@ func (m *Model) readTokenizer() (*tokenizer.Tokenizer, error) {
 		return m.o.Matching.open(m.files.folderConfig())
 	}
 	return m.files.tokenizer()
+}
+
+// TokenizerHint says where the tokenizer of such a model is looked for.
+func (m *Model) TokenizerHint() string {
+	switch {
+	case m.files.meta == nil:
+		return "a folder needs tokenizer.json beside config.json"
+	case m.files.Kind() == "gguf":
+		return "a GGUF file holds it among its metadata"
+	}
+	return "tokenizer.bin must lie beside the file"
 }
 
 func exists(path string) bool {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"math"
 	"net/http"
+	"slices"
 
 	"github.com/inferflow/inferflow/internal/embed"
 	"github.com/inferflow/inferflow/spec"
@@ -60,14 +61,28 @@ func (v *Server) texts(output string) (*embed.Service, error) {
 		what, task = "words for masks", "fill-mask"
 	}
 	switch {
-	case v.e == nil && task != "embed":
+	case v.e == nil && (task != "embed" || v.s.Encodes()):
 		return nil, v.unsupported("%s is served for writing texts and gives no %s; use %s", v.o.Name, what, v.doors())
 	case v.e == nil:
 		return nil, v.unsupported("%s is served for writing texts; start inferflow serve with --task embed for its embeddings", v.o.Name)
+	case output != "" && v.e.Output != output && !v.could(output):
+		return nil, v.unsupported("%s is served for %s, and the model has no head for %s; use %s", v.o.Name, v.served(), what, v.doors())
 	case output != "" && v.e.Output != output:
 		return nil, v.unsupported("%s is served for %s and gives no %s; use %s, or start inferflow serve with --task %s", v.o.Name, v.served(), what, v.doors(), task)
 	}
 	return v.e, nil
+}
+
+// could says that the model has an output beside the one that is served.
+func (v *Server) could(output string) bool {
+	m := v.e.Model
+	switch output {
+	case spec.OutputEmbedding: // any rows have a mean
+		return true
+	case embed.OutputLogits:
+		return m.Whole() && slices.Contains(m.Traced.Gives, output)
+	}
+	return slices.Contains(m.Traced.Gives, output)
 }
 
 // served is what a service of texts gives.

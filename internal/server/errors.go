@@ -132,7 +132,8 @@ func ofTemplate(err error) string {
 	case errors.As(err, &j) && j.Kind == jinja.ErrRaised:
 		return complete.ErrTemplate.Error() + ": " + j.Msg
 	case errors.As(err, &j) && j.Line > 0:
-		return fmt.Sprintf("the chat template failed at line %d, column %d: %v: %s", j.Line, j.Col, j.Kind, j.Msg)
+		_, more, _ := strings.Cut(err.Error(), j.Msg) // what the service adds
+		return fmt.Sprintf("the chat template failed at line %d, column %d: %v: %s%s", j.Line, j.Col, j.Kind, j.Msg, more)
 	case errors.As(err, &j):
 		return fmt.Sprintf("the chat template failed: %v: %s", j.Kind, j.Msg)
 	}

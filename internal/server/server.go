@@ -8,6 +8,7 @@ import (
 	"log"
 	"net"
 	"net/http"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -41,6 +42,7 @@ type Server struct {
 	tokens  int       // of a sequence at most
 	o       Options
 	mux     *http.ServeMux
+	v1      []string // addresses of requests
 	ids     atomic.Uint64
 	born    time.Time
 	codes   [6]atomic.Int64 // answers by hundreds of the status
@@ -105,6 +107,9 @@ func (v *Server) routes() {
 		{"GET /{$}", v.about},
 	} {
 		v.mux.HandleFunc(r.pattern, v.handler(r.h))
+		if _, path, _ := strings.Cut(r.pattern, " "); strings.HasPrefix(path, "/v1/") && !strings.Contains(path, "{") {
+			v.v1 = append(v.v1, path)
+		}
 	}
 	v.mux.HandleFunc("/", v.handler(func(w http.ResponseWriter, r *http.Request) error {
 		for _, m := range []string{"GET", "POST"} {
@@ -115,7 +120,7 @@ func (v *Server) routes() {
 				return &apiError{Status: http.StatusMethodNotAllowed, Message: r.Method + " is not answered at " + r.URL.Path + "; use " + m}
 			}
 		}
-		return &apiError{Status: http.StatusNotFound, Message: "nothing is served at " + r.URL.Path + "; see /v1/models, /v1/chat/completions, /v1/completions, /v1/embeddings, /v1/rerank, /v1/classify"}
+		return &apiError{Status: http.StatusNotFound, Message: "nothing is served at " + r.URL.Path + "; see " + strings.Join(v.v1, ", ")}
 	}))
 }
 

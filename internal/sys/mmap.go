@@ -69,21 +69,21 @@ func OpenRegular(path string) (*os.File, error) {
 	// Stat comes before Open because opening a named pipe would wait for a writer.
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, fmt.Errorf("sys: open: %w", err)
+		return nil, fmt.Errorf("sys: %w", err)
 	}
 	if !info.Mode().IsRegular() {
 		return nil, fmt.Errorf("sys: open: %s: %w (mode %s)", path, ErrNotRegular, info.Mode())
 	}
 	f, err := os.Open(path)
 	if err != nil {
-		return nil, fmt.Errorf("sys: open: %w", err)
+		return nil, fmt.Errorf("sys: %w", err)
 	}
 	if info, err = f.Stat(); err == nil && !info.Mode().IsRegular() {
 		err = fmt.Errorf("%s: %w (mode %s)", path, ErrNotRegular, info.Mode())
 	}
 	if err != nil {
 		f.Close()
-		return nil, fmt.Errorf("sys: open: %w", err)
+		return nil, fmt.Errorf("sys: %w", err)
 	}
 	return f, nil
 }
