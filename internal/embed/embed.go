@@ -51,6 +51,8 @@ type Service struct {
 	longest func() int // bytes of the longest token, found once
 	frame   *Frame     // nil: the tokenizer's own way
 
+	fills chan struct{} // one for each text that Fill computes
+
 	mu     sync.Mutex
 	queue  []*item
 	wake   chan struct{}
@@ -102,7 +104,8 @@ func New(m *model.Model) (*Service, error) {
 }
 
 func start(m Model, rows, seqs, blocks int) *Service {
-	s := &Service{m: m, rows: rows, seqs: seqs, blocks: blocks, most: rows, Created: time.Now(), wake: make(chan struct{}, 1), done: make(chan struct{})}
+	s := &Service{m: m, rows: rows, seqs: seqs, blocks: blocks, most: rows, Created: time.Now(),
+		fills: make(chan struct{}, fillsAtOnce), wake: make(chan struct{}, 1), done: make(chan struct{})}
 	go s.loop()
 	return s
 }

@@ -1,10 +1,11 @@
 package embed
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"math"
-	"sort"
+	"slices"
 	"strings"
 
 	"github.com/inferflow/inferflow/tokenizer"
@@ -69,10 +70,21 @@ func (s *Service) mask() (int32, bool) {
 	return 0, false
 }
 
-// Fill computes for each mask the k likeliest tokens.
+// fillsAtOnce bounds the texts whose rows of logits are kept at a time, each as
+// many rows as it has masks.
+const fillsAtOnce = 4
+
+// Fill computes for each mask the k likeliest tokens. It waits while others fill
+// as many texts as are kept at once; ctx ends that too.
 func (s *Service) Fill(ctx context.Context, t Text, k int) ([][]Word, error) {
 	if s.Output != OutputLogits {
 		return nil, fmt.Errorf("embed: %w: it has no head for masked words", ErrOutput)
+	}
+	select {
+	case s.fills <- struct{}{}:
+		defer func() { <-s.fills }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
 	}
 	rows, err := s.Rows(ctx, []Text{t})
 	if err != nil {
@@ -87,19 +99,58 @@ func (s *Service) Fill(ctx context.Context, t Text, k int) ([][]Word, error) {
 
 // likeliest are the k largest of a row of logits as probabilities.
 func (s *Service) likeliest(row []float32, k int) []Word {
-	order := make([]int32, len(row))
 	top, sum := math.Inf(-1), 0.0
-	for i, v := range row {
-		order[i] = int32(i)
+	for _, v := range row {
 		top = math.Max(top, float64(v))
 	}
 	for _, v := range row {
 		sum += math.Exp(float64(v) - top)
 	}
-	sort.SliceStable(order, func(a, b int) bool { return row[order[a]] > row[order[b]] })
-	out := make([]Word, 0, k)
-	for _, id := range order[:min(k, len(order))] {
-		out = append(out, Word{id, string(s.Tok.TokenBytes(id)), math.Exp(float64(row[id])-top) / sum})
+	best := largest(row, k)
+	out := make([]Word, len(best))
+	for i, id := range best {
+		out[i] = Word{id, string(s.Tok.TokenBytes(id)), math.Exp(float64(row[id])-top) / sum}
 	}
 	return out
+}
+
+// largest are the places of the k largest values, the largest first, and of equal
+// ones the first. It keeps k places in a heap, the least of them on top.
+func largest(row []float32, k int) []int32 {
+	k = min(k, len(row))
+	h := make([]int32, 0, k)
+	before := func(a, b int32) int { return cmp.Or(cmp.Compare(row[b], row[a]), cmp.Compare(a, b)) }
+	for i := range row {
+		id := int32(i)
+		switch {
+		case len(h) < k-1:
+			h = append(h, id)
+		case len(h) < k: // the last of the first k makes it a heap
+			h = append(h, id)
+			slices.SortFunc(h, func(a, b int32) int { return before(b, a) })
+		case k > 0 && before(id, h[0]) < 0:
+			h[0] = id
+			sink(h, before)
+		}
+	}
+	slices.SortFunc(h, before)
+	return h
+}
+
+// sink moves the top of a heap down to where it belongs; the last by before is on top.
+func sink(h []int32, before func(a, b int32) int) {
+	for i := 0; ; {
+		c := 2*i + 1
+		if c >= len(h) {
+			return
+		}
+		if c+1 < len(h) && before(h[c+1], h[c]) > 0 {
+			c++
+		}
+		if before(h[c], h[i]) <= 0 {
+			return
+		}
+		h[i], h[c] = h[c], h[i]
+		i = c
+	}
 }

@@ -65,7 +65,10 @@ func decode(raw []byte, into any) error {
 	if field = chat.FieldErrorOf("", err); field == nil {
 		return badRequest("", "%s", plain(err))
 	}
-	if field.Field = strings.TrimPrefix(field.Field, "common."); field.Field == "" {
+	for _, embedded := range []string{"common.", "strategies."} { // structs whose fields are the request's own
+		field.Field = strings.TrimPrefix(field.Field, embedded)
+	}
+	if field.Field == "" {
 		return badRequest("", "a JSON object is expected, not %s", field.Got)
 	}
 	param, _, _ := strings.Cut(field.Field, ".")

@@ -18,6 +18,9 @@ type classifyRequest struct {
 	Truncate bool            `json:"truncate"`
 }
 
+// mostClasses bounds the classes of one answer, for all texts.
+const mostClasses = 1 << 19
+
 type classScore struct {
 	Label string  `json:"label"`
 	Score float64 `json:"score"`
@@ -49,6 +52,13 @@ func (v *Server) classify(w http.ResponseWriter, r *http.Request) error {
 	texts, err := v.classified(e, &q)
 	if err != nil {
 		return textError(err, "input")
+	}
+	each := e.Width()
+	if q.Top != nil {
+		each = min(each, *q.Top)
+	}
+	if len(texts)*each > mostClasses {
+		return badRequest("input", "input: %d texts with %d classes for each are more than the %d classes of one answer; send fewer texts or a smaller top_n", len(texts), each, mostClasses)
 	}
 	all, err := e.Classes(r.Context(), texts)
 	if err != nil {

@@ -231,6 +231,8 @@ func (v *Server) inputs(e *embed.Service, raw json.RawMessage, o embed.Options) 
 	return texts, nil
 }
 
+const truncateHint = `; "truncate": true cuts texts`
+
 // textError finds status and words for an error of package embed.
 func textError(err error, param string) error {
 	var e *apiError
@@ -239,7 +241,7 @@ func textError(err error, param string) error {
 		return e
 	case errors.Is(err, embed.ErrTooLong):
 		return &apiError{Status: http.StatusBadRequest, Code: "context_length_exceeded", Param: param,
-			Message: after(plain(err), embed.ErrTooLong) + `; "truncate": true cuts texts`}
+			Message: after(plain(err), embed.ErrTooLong) + truncateHint}
 	case errors.Is(err, embed.ErrRequest):
 		return badRequest(param, "%s", after(plain(err), embed.ErrRequest))
 	case errors.Is(err, embed.ErrOutput):
@@ -274,6 +276,9 @@ func (v *Server) rerank(w http.ResponseWriter, r *http.Request) error {
 	e, err := v.texts("")
 	if err != nil {
 		return err
+	}
+	if e.Output == embed.OutputLogits {
+		return v.unsupported("%s is served for %s and gives no relevance; use %s, or start inferflow serve with --task rerank", v.o.Name, v.served(), v.doors())
 	}
 	if e.Output == embed.OutputScores && e.Width() != 1 {
 		return v.unsupported("%s sorts texts into %d classes; a reranker has one score: use %s, or start inferflow serve with --task embed", v.o.Name, e.Width(), v.doors())

@@ -27,6 +27,9 @@ import (
 // encoderWords are the vocabulary of writeEncoder's models.
 var encoderWords = []string{"[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]", "a", "cat", "dog", "sleeps", "on", "the", "sofa", "where", "paris"}
 
+// masked in place of classes asks writeEncoder for a head for masked words.
+const masked = "[MASK]"
+
 // writeEncoder writes a folder of a tiny encoder with random weights; with
 // classes it has a head for them, and labels.
 func writeEncoder(t *testing.T, classes ...string) string {
@@ -35,7 +38,10 @@ func writeEncoder(t *testing.T, classes ...string) string {
 	const dim, inner, places = 8, 16, 24
 	config := map[string]any{"model_type": "bert", "architectures": []string{"BertModel"}, "hidden_size": dim, "num_hidden_layers": 1,
 		"num_attention_heads": 2, "intermediate_size": inner, "max_position_embeddings": places, "vocab_size": len(encoderWords), "type_vocab_size": 2, "hidden_act": "gelu"}
-	prefix := ""
+	prefix, mask := "", slices.Contains(classes, masked)
+	if mask {
+		prefix, classes, config["architectures"] = "bert.", nil, []string{"BertForMaskedLM"}
+	}
 	if len(classes) > 0 {
 		prefix = "bert."
 		labels := map[string]string{}
@@ -81,6 +87,11 @@ func writeEncoder(t *testing.T, classes ...string) string {
 	e.pair(prefix+"pooler.dense", dim, dim)
 	if len(classes) > 0 {
 		e.pair("classifier", len(classes), dim)
+	}
+	if mask {
+		e.pair("cls.predictions.transform.dense", dim, dim)
+		e.pair("cls.predictions.transform.LayerNorm", dim)
+		e.add("cls.predictions.bias", len(encoderWords))
 	}
 	if err := e.w.WriteFile(filepath.Join(dir, "model.safetensors")); err != nil {
 		t.Fatal(err)
