@@ -20,7 +20,7 @@ type Rebound struct {
 	Binding      string
 	Architecture string         // GGUF
 	ModelType    string         // HF
-	Classes      []string       // HF: architectures
+	Classes      []string       // HF: architectures, one or none
 	Metadata     map[string]any // GGUF: the model's keys with values of the format's types
 	Config       map[string]any // HF: config.json
 	Tensors      []ReboundTensor
@@ -196,7 +196,7 @@ func (r *rebinder) declarations() error {
 	if r.result.Binding == GGUF {
 		r.result.Architecture = pick
 	} else {
-		r.result.ModelType, r.result.Classes = pick, rule.architectures
+		r.result.ModelType = pick
 	}
 	return nil
 }

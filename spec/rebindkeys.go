@@ -360,6 +360,19 @@ func typedList(suffix string, list []any) (any, bool) {
 // ggufOnly are names for what GGUF stores and config.json has other words for.
 var ggufOnly = []string{"rotary_dim", "v_head_dim"}
 
+// classes is the class that config.json is to name: of the table, else what
+// serves(…) says for this model_type.
+func (r *rebinder) classes() []string {
+	if c := classOf(r.result.ModelType, r.from.b.G); c != "" {
+		return []string{c}
+	}
+	declared, at := r.rule.architectures, slices.Index(r.rule.modelTypes, r.result.ModelType)
+	if len(declared) != len(r.rule.modelTypes) || at < 0 {
+		at = 0
+	}
+	return declared[min(at, len(declared)):min(at+1, len(declared))]
+}
+
 // hfConfig is the config.json that a GGUF file carries, else what the
 // specification read of its metadata under the names of config.json.
 func (r *rebinder) hfConfig() map[string]any {
@@ -367,12 +380,8 @@ func (r *rebinder) hfConfig() map[string]any {
 		return own
 	}
 	c := map[string]any{"model_type": r.result.ModelType}
-	if len(r.result.Classes) > 0 {
-		var classes []any
-		for _, s := range r.result.Classes {
-			classes = append(classes, s)
-		}
-		c["architectures"] = classes
+	if r.result.Classes = r.classes(); len(r.result.Classes) > 0 {
+		c["architectures"] = []any{r.result.Classes[0]}
 	}
 	for _, missing := range []bool{false, true} {
 		for _, g := range r.from.asked.groups {

@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"bytes"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -60,4 +61,34 @@ func carriedBy(t *testing.T, path string) map[string]any {
 	g := m.Generation
 	return map[string]any{"labels": m.Labels()[:3], "independent": m.Independent(), "tasks": m.FolderTasks(), "end": g.EndTokens,
 		"temperature": g.Temperature, "top_k": g.TopK, "greedy": g.Greedy, "decoding": g.Decoding}
+}
+
+// TestClasses names the class in a folder that is made of a file without our keys.
+func TestClasses(t *testing.T) {
+	for family, want := range map[string]string{"llama": "LlamaForCausalLM", "bert": "BertModel", "t5": "T5ForConditionalGeneration", "mamba2": "Mamba2ForCausalLM"} {
+		dir := t.TempDir()
+		file, back := filepath.Join(dir, "m.gguf"), filepath.Join(dir, "back")
+		if err := Run(filepath.Join(zoo(t), family), file, Options{}); err != nil {
+			t.Fatal(family, err)
+		}
+		raw, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		raw = bytes.ReplaceAll(raw, []byte("inferflow.config"), []byte("inferflow.confiX"))
+		raw = bytes.ReplaceAll(raw, []byte("inferflow.tensors"), []byte("inferflow.tensorX"))
+		if err := os.WriteFile(file, raw, 0o666); err != nil {
+			t.Fatal(err)
+		}
+		if err := Run(file, back, Options{}); err != nil {
+			t.Fatal(family, err)
+		}
+		text, err := os.ReadFile(filepath.Join(back, "config.json"))
+		var config struct {
+			Architectures []string `json:"architectures"`
+		}
+		if err != nil || json.Unmarshal(text, &config) != nil || len(config.Architectures) != 1 || config.Architectures[0] != want {
+			t.Errorf("%s: %v, %v; want %s", family, config.Architectures, err, want)
+		}
+	}
 }
