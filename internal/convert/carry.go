@@ -3,6 +3,7 @@ package convert
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -34,6 +35,10 @@ func (c *job) carry(s *spec.Spec) (set []setting, err error) {
 			if e != nil || raw == nil {
 				continue
 			}
+			if strings.HasSuffix(name, ".json") && !isObject(raw) {
+				c.o.Notice(name + " holds no JSON object and is left out")
+				continue
+			}
 			if value := any(string(raw)); utf8.Valid(raw) {
 				set = append(set, setting{model.OwnFileKey(name), value})
 			} else {
@@ -45,12 +50,20 @@ func (c *job) carry(s *spec.Spec) (set []setting, err error) {
 	if !slices.ContainsFunc(set, func(s setting) bool { return s.key == model.OwnTokenizerKey }) {
 		add(c.files.Optional, wordFiles...)
 	}
+	lengths, e := c.files.LengthFiles()
+	err = errors.Join(err, e)
 	add(c.files.Outer, sentenceFiles...)
-	add(c.files.Outer, c.files.LengthFiles()...)
+	add(c.files.Outer, lengths...)
 	if s.Foreign {
 		set = append(set, setting{model.OwnFileKey(model.OwnSpecFile), s.Source})
 	}
 	return set, err
+}
+
+// isObject says whether a file is what its name claims, so that a link to
+// another file does not carry that away.
+func isObject(raw []byte) bool {
+	return bytes.HasPrefix(bytes.TrimLeft(raw, " \t\r\n"), []byte("{")) && json.Valid(raw)
 }
 
 // ownConfig is the folder's config.json, with its modules of sentence-transformers.

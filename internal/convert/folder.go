@@ -84,7 +84,10 @@ func (c *job) folderType(_ string, have quant.Type, shape tensor.Shape) (quant.T
 // folder collects what the folder is to hold.
 func (c *job) folder() (texts map[string][]byte, tensors []spec.ReboundTensor, err error) {
 	texts = map[string][]byte{}
-	steps := c.files.OwnModules()
+	steps, err := c.files.OwnModules()
+	if err != nil {
+		return nil, nil, fmt.Errorf("convert: %w: %w", ErrConvert, err)
+	}
 	config := maps.Clone(c.files.Config())
 	if c.files.Binding() == spec.HF {
 		if c.files.Meta() == nil {
@@ -147,7 +150,8 @@ func (c *job) besides(texts map[string][]byte) error {
 	if c.files.Meta() == nil {
 		names = append([]string{"config.json"}, beside...)
 	}
-	return errors.Join(read(c.files.Optional, names), read(c.files.Outer, sentenceFiles), read(c.files.Outer, c.files.LengthFiles()))
+	lengths, err := c.files.LengthFiles()
+	return errors.Join(err, read(c.files.Optional, names), read(c.files.Outer, sentenceFiles), read(c.files.Outer, lengths))
 }
 
 // decimals writes whole numbers that are floats with a point, for readers that

@@ -80,7 +80,9 @@ func (c *job) prompts() error {
 // it out: modules.json, and a folder a module. It takes the modules out of the
 // configuration, and their weights out of the tensors.
 func (c *job) modules(steps []any, config map[string]any, tensors []spec.ReboundTensor, texts map[string][]byte) ([]spec.ReboundTensor, error) {
-	delete(config, model.SentenceKey)
+	if _, ok := config[model.SentenceKey].([]any); ok { // an object is what classes of scores write there
+		delete(config, model.SentenceKey)
+	}
 	if len(steps) == 0 {
 		return tensors, nil
 	}
@@ -88,9 +90,9 @@ func (c *job) modules(steps []any, config map[string]any, tensors []spec.Rebound
 	list := []moduleEntry{{0, "0", "", types + "Transformer"}}
 	for i, s := range steps {
 		step, _ := s.(map[string]any)
-		kind, known := moduleKinds[step["kind"]]
+		kind, known := moduleKinds[word(step["kind"])]
 		if !known {
-			return nil, fmt.Errorf("convert: modules: the kind %v is not known: %w", step["kind"], ErrConvert)
+			return nil, fmt.Errorf("convert: modules: module %d is of a kind that is not known: %w", i, ErrConvert)
 		}
 		e := moduleEntry{i + 1, fmt.Sprint(i + 1), fmt.Sprintf("%d_%s", i+1, kind), types + kind}
 		list = append(list, e)
@@ -120,6 +122,12 @@ func (c *job) modules(steps []any, config map[string]any, tensors []spec.Rebound
 	return tensors, nil
 }
 
+// word is v where it is a string, else "".
+func word(v any) string {
+	s, _ := v.(string)
+	return s
+}
+
 // moduleEntry is a line of modules.json.
 type moduleEntry struct {
 	Index int    `json:"idx"`
@@ -129,10 +137,10 @@ type moduleEntry struct {
 }
 
 // moduleKinds are the classes of sentence-transformers.
-var moduleKinds = map[any]string{"pooling": "Pooling", "normalize": "Normalize", "dense": "Dense", "layer_norm": "LayerNorm"}
+var moduleKinds = map[string]string{"pooling": "Pooling", "normalize": "Normalize", "dense": "Dense", "layer_norm": "LayerNorm"}
 
 // activationClasses are PyTorch's, as the module Dense names them.
-var activationClasses = map[any]string{"identity": "torch.nn.modules.linear.Identity", "tanh": "torch.nn.modules.activation.Tanh", "relu": "torch.nn.modules.activation.ReLU",
+var activationClasses = map[string]string{"identity": "torch.nn.modules.linear.Identity", "tanh": "torch.nn.modules.activation.Tanh", "relu": "torch.nn.modules.activation.ReLU",
 	"gelu": "torch.nn.modules.activation.GELU", "sigmoid": "torch.nn.modules.activation.Sigmoid", "silu": "torch.nn.modules.activation.SiLU"}
 
 // moduleFolder is the configuration of a module with weights, which it writes
@@ -168,7 +176,7 @@ func (c *job) moduleFolder(step map[string]any, path string, tensors []spec.Rebo
 	if len(shape) != 2 {
 		return nil, nil, fmt.Errorf("convert: modules: %s has no matrix: %w", name, ErrConvert)
 	}
-	return map[string]any{"in_features": shape[1], "out_features": shape[0], "bias": step["bias"], "activation_function": activationClasses[step["activation"]]}, rest, nil
+	return map[string]any{"in_features": shape[1], "out_features": shape[0], "bias": step["bias"], "activation_function": activationClasses[word(step["activation"])]}, rest, nil
 }
 
 // poolingConfig is the config.json of a pooling module.
@@ -177,10 +185,10 @@ func poolingConfig(step map[string]any, width any) map[string]any {
 	for _, key := range []string{"cls_token", "max_tokens", "mean_tokens", "mean_sqrt_len_tokens", "weightedmean_tokens", "lasttoken"} {
 		c["pooling_mode_"+key] = false
 	}
-	keys := map[any]string{"cls": "cls_token", "max": "max_tokens", "mean": "mean_tokens", "mean_sqrt": "mean_sqrt_len_tokens", "weighted": "weightedmean_tokens", "last": "lasttoken"}
+	keys := map[string]string{"cls": "cls_token", "max": "max_tokens", "mean": "mean_tokens", "mean_sqrt": "mean_sqrt_len_tokens", "weighted": "weightedmean_tokens", "last": "lasttoken"}
 	how, _ := step["how"].([]any)
 	for _, h := range how {
-		if key := keys[h]; key != "" {
+		if key := keys[word(h)]; key != "" {
 			c["pooling_mode_"+key] = true
 		}
 	}

@@ -81,7 +81,10 @@ func decodeObject(raw []byte) (map[string]any, error) {
 }
 
 // readJSON reads a file of the folder within maxJSON.
-func readJSON(path string) ([]byte, error) {
+func readJSON(path string) ([]byte, error) { return readWithin(path, maxJSON) }
+
+// readWithin reads a file of at most so many bytes, others being an error.
+func readWithin(path string, most int) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {
 		return nil, err
@@ -94,9 +97,9 @@ func readJSON(path string) ([]byte, error) {
 		return nil, err
 	}
 	defer f.Close()
-	raw, err := io.ReadAll(io.LimitReader(f, maxJSON+1))
-	if err == nil && len(raw) > maxJSON {
-		err = fmt.Errorf("larger than %d bytes", maxJSON)
+	raw, err := io.ReadAll(io.LimitReader(f, int64(most)+1))
+	if err == nil && len(raw) > most {
+		err = fmt.Errorf("larger than %d bytes", most)
 	}
 	return raw, err
 }

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path"
 	"path/filepath"
 	"strings"
 
@@ -50,7 +49,7 @@ func readModules(dir string) ([]sentenceModule, error) {
 	}
 	for _, m := range list {
 		if m.Path != "" && !filepath.IsLocal(m.Path) {
-			return nil, fmt.Errorf("model: %s: modules.json: the path %q leads out of the folder", dir, m.Path)
+			return nil, fmt.Errorf("model: %s: modules.json: the path %.200q leads out of the folder", dir, m.Path)
 		}
 	}
 	return list, nil
@@ -103,33 +102,15 @@ func (f *files) outer(name string) ([]byte, error) {
 	if f.meta != nil {
 		return kept(f.meta, name), nil
 	}
-	raw, err := readJSON(filepath.Join(f.root(), name))
+	raw, err := readJSON(f.beside(name))
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}
 	return raw, err
 }
 
-// lengthFiles are the files that may name the longest text, by the kind of model.
-func (f *files) lengthFiles() []string {
-	var names []string
-	if f.meta != nil {
-		for key := range f.meta.All() {
-			name, ok := strings.CutPrefix(key, OwnFilePrefix)
-			if fits, _ := path.Match(lengthPattern, name); ok && fits {
-				names = append(names, name)
-			}
-		}
-		return names
-	}
-	paths, _ := filepath.Glob(filepath.Join(glob(f.root()), lengthPattern))
-	for _, p := range paths {
-		names = append(names, filepath.Base(p))
-	}
-	return names
-}
-
-const lengthPattern = "sentence_*_config.json"
+// beside is the path of a file of the outer folder.
+func (f *files) beside(name string) string { return filepath.Join(f.root(), name) }
 
 // sentence reads the folder's sentence-transformers files, and hands its
 // modules to the specification where embeddings are asked for.
@@ -170,12 +151,13 @@ func (m *Model) sentence() error {
 
 // ownSentence reads what a GGUF file of our own making carries of those files.
 func (m *Model) ownSentence() error {
-	steps, _ := m.files.folderConfig()[SentenceKey].([]any)
+	steps, err := m.files.ownModules()
+	if err != nil {
+		return err
+	}
 	m.Sentence.Modules = steps != nil
-	if m.files.whole {
-		if m.o.Output != spec.OutputEmbedding {
-			delete(m.files.config, SentenceKey)
-		}
+	if m.files.whole && m.o.Output != spec.OutputEmbedding {
+		delete(m.files.config, SentenceKey)
 	}
 	for _, s := range steps {
 		if step, ok := s.(map[string]any); ok && step["kind"] == "pooling" && step["include_prompt"] == false {
@@ -194,7 +176,11 @@ func (m *Model) sentenceSettings() error {
 	var own struct {
 		Max *int `json:"max_seq_length"`
 	}
-	for _, name := range m.files.lengthFiles() {
+	lengths, err := m.files.lengthFiles()
+	if err != nil {
+		return err
+	}
+	for _, name := range lengths {
 		if err := m.files.object(name, &own); err != nil {
 			return err
 		}
@@ -234,11 +220,6 @@ func (m *Model) sentenceSettings() error {
 	return nil
 }
 
-// glob is a path as a pattern that fits it alone.
-func glob(path string) string {
-	return strings.NewReplacer("[", "[[]", "*", "[*]", "?", "[?]").Replace(path)
-}
-
 // module turns an entry of modules.json into what @std/encoder.star reads;
 // nil for one that changes nothing.
 func (f *files) module(x sentenceModule) (map[string]any, error) {
@@ -261,11 +242,11 @@ func (f *files) module(x sentenceModule) (map[string]any, error) {
 		}
 		act, ok := torchActivations[c.Activation[strings.LastIndexByte(c.Activation, '.')+1:]]
 		if !ok {
-			return nil, fmt.Errorf("model: %s: the activation %q of a Dense module is not served", x.Path, c.Activation)
+			return nil, fmt.Errorf("model: %s: the activation %.100q of a Dense module is not served", x.Path, c.Activation)
 		}
 		return map[string]any{"kind": "dense", "name": x.Path + ".linear", "bias": c.Bias == nil || *c.Bias, "activation": act}, f.include(x.Path)
 	}
-	return nil, fmt.Errorf("model: modules.json: a module of type %q is not served; Transformer, Pooling, Dense, LayerNorm, Normalize and Dropout are", x.Type)
+	return nil, fmt.Errorf("model: modules.json: a module of type %.100q is not served; Transformer, Pooling, Dense, LayerNorm, Normalize and Dropout are", x.Type)
 }
 
 var torchActivations = map[string]string{"Identity": "identity", "Tanh": "tanh", "ReLU": "relu", "GELU": "gelu", "Sigmoid": "sigmoid", "SiLU": "silu"}
@@ -306,6 +287,9 @@ func (f *files) pooling(path string) (map[string]any, error) {
 	return map[string]any{"kind": "pooling", "how": how, "include_prompt": c.Prompt == nil || *c.Prompt}, nil
 }
 
+// poolingModes are the newer names of the ways to pool, and ours.
+var poolingModes = map[string]string{"cls": "cls", "max": "max", "mean": "mean", "mean_sqrt_len_tokens": "mean_sqrt", "weightedmean": "weighted", "lasttoken": "last"}
+
 // poolingNames reads the newer pooling_mode: a name or several.
 func poolingNames(mode any) (out []any, err error) {
 	switch x := mode.(type) {
@@ -316,13 +300,16 @@ func poolingNames(mode any) (out []any, err error) {
 	}
 	list, ok := mode.([]any)
 	if !ok {
-		return nil, fmt.Errorf("config.json: pooling_mode is %v, want a name or a list of names", mode)
+		return nil, errors.New("config.json: pooling_mode is neither a name nor a list of names")
+	}
+	if len(list) > len(poolingModes) {
+		return nil, fmt.Errorf("config.json: pooling_mode lists %d names, there are %d", len(list), len(poolingModes))
 	}
 	for _, x := range list {
 		name, _ := x.(string)
-		how, ok := map[string]string{"cls": "cls", "max": "max", "mean": "mean", "mean_sqrt_len_tokens": "mean_sqrt", "weightedmean": "weighted", "lasttoken": "last"}[name]
+		how, ok := poolingModes[name]
 		if !ok {
-			return nil, fmt.Errorf("config.json: the pooling_mode %v is not served", x)
+			return nil, fmt.Errorf("config.json: the pooling_mode %.100q is not served", fmt.Sprint(x))
 		}
 		out = append(out, how)
 	}
