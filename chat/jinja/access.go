@@ -1,6 +1,7 @@
 package jinja
 
 import (
+	"errors"
 	"unicode/utf8"
 )
 
@@ -26,22 +27,29 @@ func (r *run) item(x, k Value) (Value, error) {
 	case *Undefined:
 		return nil, c.err()
 	case *Dict:
-		if v, ok, err := c.get(k); ok && err == nil {
+		v, ok, err := r.lookup(c, k)
+		if ok && err == nil {
 			return v, nil
+		}
+		if err != nil && !errors.Is(err, ErrRuntime) { // what cannot be a key is none of its keys
+			return nil, err
 		}
 	case *List:
 		if v, ok := c.at(k); ok {
 			return v, nil
 		}
 	case Str:
-		if v, ok := c.at(k); ok {
-			return v, nil
+		if v, ok, err := c.at(r, k); ok || err != nil {
+			return v, err
 		}
+	}
+	if err := r.touch(k); err != nil {
+		return nil, err
 	}
 	name, ok := k.(Str)
 	if !ok {
 		text, err := r.repr(k)
-		return undefined(typeName(x) + " has no element " + text.s), err
+		return undefined(typeName(x) + " has no element " + brief(text.s)), err
 	}
 	if v, ok, err := r.own(x, name.s); ok || err != nil {
 		return v, err
@@ -50,7 +58,7 @@ func (r *run) item(x, k Value) (Value, error) {
 }
 
 func missing(x Value, name string) Value {
-	return undefined("'" + typeName(x) + " object' has no attribute '" + name + "'")
+	return undefined("'" + typeName(x) + " object' has no attribute '" + brief(name) + "'")
 }
 
 // own gives a method or attribute that belongs to the type of x.
@@ -58,7 +66,12 @@ func (r *run) own(x Value, name string) (Value, bool, error) {
 	switch c := x.(type) {
 	case Str:
 		if m, ok := strMethods[name]; ok {
-			return &Func{name, func(r *run, a *args) (Value, error) { return m(r, c, a) }}, true, nil
+			return &Func{name, func(r *run, a *args) (Value, error) {
+				if err := r.touch(c); err != nil {
+					return nil, err
+				}
+				return m(r, c, a)
+			}}, true, nil
 		}
 	case *Dict:
 		if m, ok := dictMethods[name]; ok {
@@ -122,24 +135,30 @@ func (l *List) at(k Value) (Value, bool) {
 	return l.items[i], true
 }
 
-// at gives one code point.
-func (s Str) at(k Value) (Value, bool) {
+// at gives one code point; it pays for those that it passes on the way there.
+func (s Str) at(r *run, k Value) (Value, bool, error) {
 	i, ok := intIndex(k)
-	if !ok {
-		return nil, false
+	if !ok || i >= int64(len(s.s)) || i < -int64(len(s.s)) {
+		return nil, false, nil
 	}
-	if i < 0 {
-		i += int64(s.runeLen())
+	if err := r.step(int(max(i, -i)) / scanBytes); err != nil {
+		return nil, false, err
 	}
-	if i < 0 || i >= int64(len(s.s)) {
-		return nil, false
+	lo, hi := 0, 0
+	if i >= 0 {
+		lo = s.offset(int(i))
+		_, w := utf8.DecodeRuneInString(s.s[lo:])
+		hi = lo + w
+	} else {
+		for lo = len(s.s); i < 0 && lo > 0; i++ {
+			_, w := utf8.DecodeLastRuneInString(s.s[:lo])
+			lo, hi = lo-w, lo
+		}
+		if i < 0 {
+			return nil, false, nil
+		}
 	}
-	lo := s.offset(int(i))
-	if lo >= len(s.s) {
-		return nil, false
-	}
-	_, w := utf8.DecodeRuneInString(s.s[lo:])
-	return s.slice(lo, lo+w), true
+	return s.slice(lo, hi), lo < hi, nil
 }
 
 // bounds resolves a slice over n items as Python does.
@@ -222,12 +241,12 @@ func (s *sliceExpr) apply(r *run, sc *scope, x Value) (Value, error) {
 }
 
 func (s *sliceExpr) text(r *run, sc *scope, c Str) (Value, error) {
+	if err := r.touch(c); err != nil {
+		return nil, err
+	}
 	n := c.runeLen()
 	lo, hi, step, err := s.bounds(r, sc, n)
 	if err != nil {
-		return nil, err
-	}
-	if err := r.step(len(c.s) / 256); err != nil {
 		return nil, err
 	}
 	if step == 1 {
@@ -239,7 +258,10 @@ func (s *sliceExpr) text(r *run, sc *scope, c Str) (Value, error) {
 		}
 		return c.slice(c.offset(lo), c.offset(hi)), nil
 	}
-	if err := r.text(len(c.s)); err != nil {
+	if err := r.chars(len(c.s)); err != nil {
+		return nil, err
+	}
+	if err := r.list(len(c.s) / 8); err != nil { // a list item has room for eight offsets
 		return nil, err
 	}
 	offsets := make([]int, 0, n+1)

@@ -87,7 +87,13 @@ func (r *run) args(c *callArgs, sc *scope) (*args, error) {
 		if !ok {
 			return nil, errorf("the argument after ** must be a dict, not %s", typeName(v))
 		}
+		if err := r.list(len(d.keys)); err != nil {
+			return nil, err
+		}
 		for i, k := range d.keys {
+			if _, err := r.key(k); err != nil {
+				return nil, err
+			}
 			name, ok := k.(Str)
 			if !ok {
 				return nil, errorf("the keys of the argument after ** must be strings")
@@ -125,8 +131,14 @@ func (r *run) call(fn Value, a *args) (Value, error) {
 	defer r.leave()
 	switch f := fn.(type) {
 	case *Func:
+		if err := r.given(a); err != nil {
+			return nil, err
+		}
 		return f.call(r, a)
 	case *Macro:
+		if err := r.step(len(a.names) * (1 + len(f.def.params)) / charBytes); err != nil { // each is looked for by name
+			return nil, err
+		}
 		return f.call(r, a)
 	case *loopVar:
 		if f.recurse == nil {

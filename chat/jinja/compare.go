@@ -49,7 +49,10 @@ func (r *run) equal(x, y Value) (bool, error) {
 	switch a := x.(type) {
 	case Str:
 		b, ok := y.(Str)
-		return ok && a.s == b.s, nil
+		if !ok || len(a.s) != len(b.s) {
+			return false, nil
+		}
+		return a.s == b.s, r.step(len(a.s) / 256)
 	case None:
 		_, ok := y.(None)
 		return ok, nil
@@ -73,7 +76,7 @@ func (r *run) equal(x, y Value) (bool, error) {
 			return false, nil
 		}
 		for i, k := range a.keys {
-			v, ok, err := b.get(k)
+			v, ok, err := r.lookup(b, k)
 			if !ok || err != nil {
 				return false, err
 			}
@@ -122,7 +125,7 @@ func (r *run) order(x, y Value) (c int, nan bool, err error) {
 		return 0, false, a.err()
 	case Str:
 		if b, ok := y.(Str); ok {
-			return strings.Compare(a.s, b.s), false, nil
+			return strings.Compare(a.s, b.s), false, r.step(min(len(a.s), len(b.s)) / 256)
 		}
 	case *List:
 		if b, ok := y.(*List); ok && a.kind == b.kind && a.kind <= kindTuple {
@@ -152,12 +155,12 @@ func (r *run) contains(box, x Value) (bool, error) {
 		if !ok {
 			return false, errorf("only a string can be in a string, not a %s", typeName(x))
 		}
-		if err := r.step(len(b.s) / 256); err != nil {
+		if err := r.touch(b, s); err != nil {
 			return false, err
 		}
 		return strings.Contains(b.s, s.s), nil
 	case *Dict:
-		_, ok, err := b.get(x)
+		_, ok, err := r.lookup(b, x)
 		return ok, err
 	case *Undefined:
 		return false, nil

@@ -54,7 +54,7 @@ func (d *dictExpr) eval(r *run, sc *scope) (Value, error) {
 		if err != nil {
 			return nil, err
 		}
-		if err := out.set(k, v); err != nil {
+		if err := r.put(out, k, v); err != nil {
 			return nil, err
 		}
 	}
@@ -118,7 +118,7 @@ func (f *filterExpr) run(r *run, sc *scope, v Value) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	return fn(r, v, a)
+	return r.filter(fn, v, a)
 }
 
 func (t *testExpr) eval(r *run, sc *scope) (Value, error) {
@@ -134,7 +134,28 @@ func (t *testExpr) eval(r *run, sc *scope) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	return fn(r, x, a)
+	return r.test(fn, x, a)
+}
+
+// filter and test pay for what a filter or a test may read.
+func (r *run) filter(fn filterFunc, v Value, a *args) (Value, error) {
+	if err := r.touch(v); err != nil {
+		return nil, err
+	}
+	if err := r.given(a); err != nil {
+		return nil, err
+	}
+	return fn(r, v, a)
+}
+
+func (r *run) test(fn testFunc, v Value, a *args) (bool, error) {
+	if err := r.touch(v); err != nil {
+		return false, err
+	}
+	if err := r.given(a); err != nil {
+		return false, err
+	}
+	return fn(r, v, a)
 }
 
 func (u *unaryExpr) eval(r *run, sc *scope) (Value, error) {
@@ -191,7 +212,7 @@ func (c *concatExpr) eval(r *run, sc *scope) (Value, error) {
 		}
 		b.add(s)
 	}
-	return b.str(), nil
+	return b.str(), r.made(b.str())
 }
 
 func (c *compareExpr) eval(r *run, sc *scope) (Value, error) {

@@ -201,6 +201,12 @@ func filterIndent(r *run, v Value, a *args) (Value, error) {
 		by = lit(strings.Repeat(" ", int(max(n, 0))))
 	}
 	first, blank := p[1] != nil && truth(p[1]), p[2] != nil && truth(p[2])
+	if err := r.text(len(s.s)); err != nil {
+		return nil, err
+	}
+	if err := r.list(strings.Count(s.s, "\n") + len(s.s)/charBytes); err != nil {
+		return nil, err
+	}
 	lines := concat(s, lit("\n")).lines(false)
 	if err := r.text(len(s.s) + len(lines)*(len(by.s)+1)); err != nil {
 		return nil, err
@@ -226,8 +232,5 @@ func filterEscape(r *run, v Value, a *args) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := r.chars(len(s.s)); err != nil {
-		return nil, err
-	}
-	return s.escape(), nil
+	return r.escape(s)
 }

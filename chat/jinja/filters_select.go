@@ -24,7 +24,7 @@ func filterMap(r *run, v Value, a *args) (Value, error) {
 			return nil, errorf("there is no filter named %q", name.s)
 		}
 		apply = func(x Value) (Value, error) {
-			return fn(r, x, &args{pos: a.pos[1:], names: a.names, named: a.named})
+			return r.filter(fn, x, &args{pos: a.pos[1:], names: a.names, named: a.named})
 		}
 	}
 	return r.lazily(it, func(x Value) (Value, bool, error) {
@@ -90,7 +90,7 @@ func selecting(want, byAttr bool) filterFunc {
 				return nil, errorf("there is no test named %q", name.s)
 			}
 			test = func(x Value) (bool, error) {
-				return fn(r, x, &args{pos: rest[1:], names: a.names, named: a.named})
+				return r.test(fn, x, &args{pos: rest[1:], names: a.names, named: a.named})
 			}
 		}
 		it, err := r.iter(v)

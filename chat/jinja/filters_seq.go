@@ -11,6 +11,9 @@ func (r *run) path(v, attribute, otherwise Value) (Value, error) {
 	parts := []Value{attribute}
 	if s, ok := attribute.(Str); ok {
 		parts = parts[:0]
+		if err := r.list(strings.Count(s.s, ".") + len(s.s)/charBytes); err != nil {
+			return nil, err
+		}
 		for _, p := range s.split(".", -1) {
 			if n, err := strconv.ParseInt(p.s, 10, 64); err == nil && p.all(func(c rune) bool { return c >= '0' && c <= '9' }) {
 				parts = append(parts, n)
@@ -31,11 +34,14 @@ func (r *run) path(v, attribute, otherwise Value) (Value, error) {
 	return v, nil
 }
 
-func foldCase(v Value, sensitive bool) Value {
+func (r *run) foldCase(v Value, sensitive bool) (Value, error) {
 	if s, ok := v.(Str); ok && !sensitive {
-		return s.lower()
+		if err := r.chars(len(s.s)); err != nil {
+			return nil, err
+		}
+		return s.lower(), nil
 	}
-	return v
+	return v, nil
 }
 
 func filterFirst(r *run, v Value, a *args) (Value, error) {
@@ -127,7 +133,9 @@ func filterDictSort(r *run, v Value, a *args) (Value, error) {
 	}
 	keys := make([]Value, len(view.items))
 	for i, it := range view.items {
-		keys[i] = foldCase(it.(*List).items[by], p[0] != nil && truth(p[0]))
+		if keys[i], err = r.foldCase(it.(*List).items[by], p[0] != nil && truth(p[0])); err != nil {
+			return nil, err
+		}
 	}
 	items, err := r.sorted(view.items, keys, p[2] != nil && truth(p[2]))
 	return newList(items), err
@@ -144,6 +152,9 @@ func filterSort(r *run, v Value, a *args) (Value, error) {
 	}
 	var paths []Value
 	if s, ok := p[2].(Str); ok {
+		if err := r.list(strings.Count(s.s, ",")); err != nil {
+			return nil, err
+		}
 		for _, part := range s.split(",", -1) {
 			paths = append(paths, part)
 		}
@@ -155,14 +166,21 @@ func filterSort(r *run, v Value, a *args) (Value, error) {
 	for i, it := range items {
 		key := newList(nil)  // of one item even without an attribute: lists
 		if len(paths) == 0 { // compare for equality before they compare for order
-			key.items = []Value{foldCase(it, sensitive)}
+			k, err := r.foldCase(it, sensitive)
+			if err != nil {
+				return nil, err
+			}
+			key.items = []Value{k}
 		}
 		for _, path := range paths {
 			k, err := r.path(it, path, nil)
 			if err != nil {
 				return nil, err
 			}
-			key.items = append(key.items, foldCase(k, sensitive))
+			if k, err = r.foldCase(k, sensitive); err != nil {
+				return nil, err
+			}
+			key.items = append(key.items, k)
 		}
 		keys[i] = key
 	}
@@ -174,14 +192,15 @@ func filterSort(r *run, v Value, a *args) (Value, error) {
 func (r *run) keyed(items []Value, attribute, otherwise Value, sensitive bool) ([]Value, error) {
 	keys := make([]Value, len(items))
 	for i, it := range items {
-		k := it
+		k, err := it, error(nil)
 		if !isNone(attribute) {
-			var err error
 			if k, err = r.path(it, attribute, otherwise); err != nil {
 				return nil, err
 			}
 		}
-		keys[i] = foldCase(k, sensitive)
+		if keys[i], err = r.foldCase(k, sensitive); err != nil {
+			return nil, err
+		}
 	}
 	return keys, r.list(len(items))
 }
@@ -202,7 +221,7 @@ func filterUnique(r *run, v Value, a *args) (Value, error) {
 	seen := map[string]bool{}
 	var out []Value
 	for i, it := range items {
-		k, err := hashKey(keys[i])
+		k, err := r.hash(keys[i])
 		if err != nil {
 			return nil, err
 		}
@@ -269,7 +288,10 @@ func filterGroupBy(r *run, v Value, a *args) (Value, error) {
 		if err != nil {
 			return nil, err
 		}
-		key := foldCase(real, sensitive)
+		key, err := r.foldCase(real, sensitive)
+		if err != nil {
+			return nil, err
+		}
 		same := false
 		if last != nil {
 			if same, err = r.equal(last, key); err != nil {
@@ -333,5 +355,5 @@ func filterAttr(r *run, v Value, a *args) (Value, error) {
 	if x, ok, err := r.own(v, name.s); ok || err != nil {
 		return x, err
 	}
-	return missing(v, strings.Clone(name.s)), nil
+	return missing(v, name.s), nil
 }

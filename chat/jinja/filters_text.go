@@ -11,6 +11,9 @@ func filterWordCount(r *run, v Value, a *args) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := r.step(len(s.s) / charBytes); err != nil {
+		return nil, err
+	}
 	n, in := int64(0), false
 	for _, c := range s.s {
 		word := c == '_' || unicode.IsLetter(c) || unicode.IsNumber(c)
@@ -19,7 +22,7 @@ func filterWordCount(r *run, v Value, a *args) (Value, error) {
 		}
 		in = word
 	}
-	return n, r.step(len(s.s) / 256)
+	return n, nil
 }
 
 func filterTruncate(r *run, v Value, a *args) (Value, error) {
@@ -89,12 +92,17 @@ func filterStripTags(r *run, v Value, a *args) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := r.chars(len(s.s)); err != nil {
+		return nil, err
+	}
 	var b strBuilder
-	for s.s != "" {
-		open := strings.IndexByte(s.s, '<')
+	at := 0
+	for at < len(s.s) {
+		open := strings.IndexByte(s.s[at:], '<')
 		if open < 0 {
 			break
 		}
+		open += at
 		skip, closer := 1, ">"
 		if strings.HasPrefix(s.s[open:], "<!--") {
 			skip, closer = 4, "-->"
@@ -103,10 +111,10 @@ func filterStripTags(r *run, v Value, a *args) (Value, error) {
 		if k < 0 {
 			break
 		}
-		b.add(s.slice(0, open))
-		s = s.slice(open+skip+k+len(closer), len(s.s))
+		b.add(s.slice(at, open))
+		at = open + skip + k + len(closer)
 	}
-	b.add(s)
+	b.add(s.slice(at, len(s.s)))
 	text := b.str()
 	if err := r.list(text.countFields()); err != nil {
 		return nil, err

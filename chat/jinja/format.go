@@ -81,6 +81,9 @@ func leadingInt(s string, otherwise int) (int, string, error) {
 
 // apply formats a value.
 func (f formatSpec) apply(r *run, v Value) (Str, error) {
+	if err := r.touch(v); err != nil {
+		return Str{}, err
+	}
 	if s, ok := v.(Str); ok {
 		if f.verb != 0 && f.verb != 's' || f.align == '=' && f.fill != "0" {
 			return Str{}, errorf("format: %q does not fit a string", string(f.verb))

@@ -50,7 +50,9 @@ func (f *fieldFormatter) expand(s Str, depth int) (Str, error) {
 			return Str{}, err
 		}
 		if s.safe {
-			text = text.escape()
+			if text, err = f.r.escape(text); err != nil {
+				return Str{}, err
+			}
 		}
 		if err := f.r.text(b.len() + len(text.s)); err != nil {
 			return Str{}, err
@@ -158,6 +160,9 @@ func (f *fieldFormatter) argument(name string) (Value, error) {
 	} else if n, err := strconv.Atoi(name); err == nil {
 		i, f.manual = n, true
 	} else {
+		if err := f.r.step(len(f.a.names) / charBytes); err != nil {
+			return nil, err
+		}
 		for k, n := range f.a.names {
 			if n == name {
 				return f.a.named[k], nil

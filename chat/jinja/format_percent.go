@@ -37,6 +37,9 @@ func (r *run) percent(format Str, v Value) (Value, error) {
 			return nil, errorf("format requires a mapping")
 		case d.named:
 			var ok bool
+			if err := r.keyBytes(len(d.key)); err != nil {
+				return nil, err
+			}
 			if x, ok = dict.getText(d.key); !ok {
 				return nil, errorf("format: the mapping has no %q", d.key)
 			}
@@ -51,7 +54,9 @@ func (r *run) percent(format Str, v Value) (Value, error) {
 			return nil, err
 		}
 		if format.safe {
-			s = s.escape()
+			if s, err = r.escape(s); err != nil {
+				return nil, err
+			}
 		}
 		if err := r.text(b.len() + len(s.s)); err != nil {
 			return nil, err
@@ -174,6 +179,9 @@ func (d *percentDirective) apply(r *run, x Value) (Str, error) {
 		f.verb = 's'
 		return f.apply(r, s)
 	case 'c':
+		if err := r.touch(x); err != nil {
+			return Str{}, err
+		}
 		if s, ok := x.(Str); ok && s.runeLen() == 1 {
 			return f.place(r, "", s, '>')
 		}

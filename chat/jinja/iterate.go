@@ -6,7 +6,7 @@ import "unicode/utf8"
 func (r *run) length(v Value) (int, error) {
 	switch x := v.(type) {
 	case Str:
-		return x.runeLen(), nil
+		return x.runeLen(), r.touch(x)
 	case *List:
 		return len(x.items), nil
 	case *Dict:
@@ -39,15 +39,14 @@ func (r *run) iter(v Value) (*Iter, error) {
 		}
 		return iterOf(append([]Value(nil), x.keys...)), nil
 	case Str:
-		rest := x.as(false)
+		whole, at := x.as(false), 0
 		return &Iter{name: "str_iterator", next: func() (Value, bool, error) {
-			if rest.s == "" {
+			if at == len(whole.s) {
 				return nil, false, nil
 			}
-			_, w := utf8.DecodeRuneInString(rest.s)
-			c := rest.slice(0, w)
-			rest = rest.slice(w, len(rest.s))
-			return c, true, r.step(1)
+			_, w := utf8.DecodeRuneInString(whole.s[at:])
+			at += w
+			return whole.slice(at-w, at), true, r.step(1)
 		}}, nil
 	case *Undefined:
 		return iterOf(nil), nil

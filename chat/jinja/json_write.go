@@ -187,7 +187,7 @@ func (j *jsonStyle) dict(r *run, b *strBuilder, d *Dict, depth int) error {
 		}
 		d = NewDict()
 		for _, it := range items {
-			if err := d.set(it.(*List).items[0], it.(*List).items[1]); err != nil {
+			if err := r.put(d, it.(*List).items[0], it.(*List).items[1]); err != nil {
 				return err
 			}
 		}
@@ -205,6 +205,9 @@ func (j *jsonStyle) dict(r *run, b *strBuilder, d *Dict, depth int) error {
 				return errorf("tojson: a %s cannot be a key", typeName(k))
 			}
 			key = lit(text)
+		}
+		if err := r.chars(len(key.s)); err != nil {
+			return err
 		}
 		j.text(b, key)
 		b.add(j.key)

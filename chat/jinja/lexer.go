@@ -256,6 +256,9 @@ func (l *lexer) inside(closer string, open pos) error {
 	return l.fail(open, "this tag is not closed, expected %q", closer)
 }
 
+// maxName bounds the bytes of a name, which is looked up again and again.
+const maxName = 1024
+
 // lexeme reads one number, name, string or operator.
 func (l *lexer) lexeme(s string, stack []byte) ([]byte, error) {
 	p := l.pos()
@@ -265,6 +268,9 @@ func (l *lexer) lexeme(s string, stack []byte) ([]byte, error) {
 		return stack, nil
 	}
 	if n := identifier(s); n > 0 {
+		if n > maxName {
+			return nil, l.fail(p, "a name of %d bytes, more than the limit of %d", n, maxName)
+		}
 		l.emit(tName, s[:n], p)
 		l.skip(n)
 		return stack, nil

@@ -44,7 +44,7 @@ func (r *run) copyDict(d *Dict) (*Dict, error) {
 	}
 	out := NewDict()
 	for i, k := range d.keys {
-		if err := out.set(k, d.vals[i]); err != nil {
+		if err := r.put(out, k, d.vals[i]); err != nil {
 			return nil, err
 		}
 	}
@@ -56,7 +56,7 @@ func dictGet(r *run, d *Dict, a *args) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	x, ok, err := d.get(v[0])
+	x, ok, err := r.lookup(d, v[0])
 	if ok || err != nil {
 		return x, err
 	}
@@ -74,6 +74,9 @@ func dictPop(r *run, d *Dict, a *args) (Value, error) {
 	if err := r.step(len(d.keys) / 8); err != nil {
 		return nil, err
 	}
+	if _, err := r.key(v[0]); err != nil {
+		return nil, err
+	}
 	x, ok, err := d.remove(v[0])
 	if ok || err != nil {
 		return x, err
@@ -89,7 +92,7 @@ func dictSetDefault(r *run, d *Dict, a *args) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	x, ok, err := d.get(v[0])
+	x, ok, err := r.lookup(d, v[0])
 	if ok || err != nil {
 		return x, err
 	}
@@ -99,7 +102,7 @@ func dictSetDefault(r *run, d *Dict, a *args) (Value, error) {
 	if err := r.list(3); err != nil {
 		return nil, err
 	}
-	return x, d.set(v[0], x)
+	return x, r.put(d, v[0], x)
 }
 
 func dictUpdate(r *run, d *Dict, a *args) (Value, error) { return None{}, r.fill(d, a) }
@@ -130,7 +133,7 @@ func (r *run) fill(d *Dict, a *args) error {
 			if len(kv) != 2 {
 				return errorf("dict wants pairs, got %d items", len(kv))
 			}
-			if err := d.set(kv[0], kv[1]); err != nil {
+			if err := r.put(d, kv[0], kv[1]); err != nil {
 				return err
 			}
 		}

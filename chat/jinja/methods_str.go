@@ -3,6 +3,7 @@ package jinja
 import (
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 type strMethod func(r *run, s Str, a *args) (Value, error)
@@ -19,13 +20,13 @@ var strMethods = map[string]strMethod{
 	"index":        strFind(strings.Index, true),
 	"isalnum":      all(func(c rune) bool { return unicode.IsLetter(c) || unicode.IsNumber(c) }),
 	"isalpha":      all(unicode.IsLetter),
-	"isascii":      func(r *run, s Str, a *args) (Value, error) { return s.ascii(), nil },
+	"isascii":      func(r *run, s Str, a *args) (Value, error) { return s.ascii(), r.step(len(s.s) / charBytes) },
 	"isdecimal":    all(unicode.IsDigit),
 	"isdigit":      all(unicode.IsDigit),
-	"islower":      func(r *run, s Str, a *args) (Value, error) { return s.isCase(false), nil },
+	"islower":      func(r *run, s Str, a *args) (Value, error) { return r.isCase(s, false) },
 	"isnumeric":    all(unicode.IsNumber),
 	"isspace":      all(isSpace),
-	"isupper":      func(r *run, s Str, a *args) (Value, error) { return s.isCase(true), nil },
+	"isupper":      func(r *run, s Str, a *args) (Value, error) { return r.isCase(s, true) },
 	"join":         func(r *run, s Str, a *args) (Value, error) { return strJoin(r, s, a) },
 	"ljust":        pad(false, true),
 	"lower":        plain(Str.lower),
@@ -60,7 +61,19 @@ func plain(f func(Str) Str) strMethod {
 }
 
 func all(f func(rune) bool) strMethod {
-	return func(r *run, s Str, a *args) (Value, error) { return s.all(f), nil }
+	return func(r *run, s Str, a *args) (Value, error) {
+		if err := r.step(len(s.s) / charBytes); err != nil {
+			return nil, err
+		}
+		return s.all(f), nil
+	}
+}
+
+func (r *run) isCase(s Str, upper bool) (bool, error) {
+	if err := r.step(len(s.s) / charBytes); err != nil {
+		return false, err
+	}
+	return s.isCase(upper), nil
 }
 
 // textArg wants a string.
@@ -105,7 +118,7 @@ func strStrip(left, right bool) strMethod {
 		if err != nil {
 			return nil, err
 		}
-		if err := r.step(len(s.s) / 256 * (1 + len(cut.s)/8)); err != nil {
+		if err := r.step(len(cut.s) / charBytes); err != nil {
 			return nil, err
 		}
 		return s.strip(&cut, left, right), nil
@@ -120,9 +133,6 @@ func strSplit(right bool) strMethod {
 		}
 		n, err := intArg("split", v[1], -1)
 		if err != nil {
-			return nil, err
-		}
-		if err := r.step(len(s.s) / 256); err != nil {
 			return nil, err
 		}
 		limit := clamp(n, -1, len(s.s)+1)
@@ -217,9 +227,6 @@ func strFind(index func(string, string) int, strict bool) strMethod {
 		if err != nil {
 			return nil, err
 		}
-		if err := r.step(len(s.s) / 256); err != nil {
-			return nil, err
-		}
 		k := index(w.s, sub.s)
 		if k < 0 {
 			if strict {
@@ -244,7 +251,7 @@ func strCount(r *run, s Str, a *args) (Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	return int64(strings.Count(w.s, sub.s)), r.step(len(s.s) / 256)
+	return int64(strings.Count(w.s, sub.s)), nil
 }
 
 // affix is startswith or endswith, of one string or any of a tuple.
@@ -265,6 +272,9 @@ func affix(has func(string, string) bool) strMethod {
 		for _, o := range options {
 			t, err := textArg("startswith", o)
 			if err != nil {
+				return nil, err
+			}
+			if err := r.step(1 + min(len(w.s), len(t.s))/256); err != nil {
 				return nil, err
 			}
 			if has(w.s, t.s) {
@@ -337,7 +347,9 @@ func strReplace(r *run, s Str, a *args) (Value, error) {
 		}
 	}
 	if s.safe {
-		to = to.escape()
+		if to, err = r.escape(to); err != nil {
+			return nil, err
+		}
 	}
 	out, err := r.replace(s, from, to, n)
 	return out.as(s.safe), err
@@ -349,7 +361,10 @@ func (r *run) replace(s, from, to Str, n int64) (Str, error) {
 		found = clamp(n, 0, found)
 	}
 	if found == 0 {
-		return s, r.step(len(s.s) / 256)
+		return s, nil
+	}
+	if err := r.step(found / charBytes); err != nil {
+		return Str{}, err
 	}
 	if len(to.s) > 0 && found > r.lim.Output/len(to.s) {
 		return Str{}, limitf("replace makes a string of more than %d bytes", r.lim.Output)
@@ -364,14 +379,15 @@ func (r *run) replace(s, from, to Str, n int64) (Str, error) {
 		if from.s != "" {
 			k += strings.Index(s.s[at:], from.s)
 		} else if i > 0 {
-			k = at + s.slice(at, len(s.s)).offset(1)
+			_, w := utf8.DecodeRuneInString(s.s[at:])
+			k = at + w
 		}
 		b.add(s.slice(at, k))
 		b.add(to)
 		at = k + len(from.s)
 	}
 	b.add(s.slice(at, len(s.s)))
-	return b.str(), nil
+	return b.str(), r.made(b.str())
 }
 
 func strJoin(r *run, s Str, a *args) (Value, error) {
@@ -389,7 +405,9 @@ func strJoin(r *run, s Str, a *args) (Value, error) {
 			if err != nil {
 				return nil, err
 			}
-			items[i] = text.escape()
+			if items[i], err = r.escape(text); err != nil {
+				return nil, err
+			}
 		} else if _, ok := it.(Str); !ok {
 			return nil, errorf("join: item %d is a %s, not a string", i, typeName(it))
 		}
@@ -413,7 +431,10 @@ func (r *run) join(sep Str, items []Value) (Str, error) {
 		}
 		b.add(s)
 	}
-	return b.str(), r.text(b.len())
+	if err := r.text(b.len()); err != nil {
+		return Str{}, err
+	}
+	return b.str(), r.made(b.str())
 }
 
 func pad(left, right bool) strMethod {

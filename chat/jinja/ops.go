@@ -3,6 +3,7 @@ package jinja
 import (
 	"math"
 	"math/big"
+	"strings"
 )
 
 // maxIntBits bounds integers, whose size a template could otherwise double in
@@ -75,7 +76,7 @@ func (r *run) binary(op string, x, y Value) (Value, error) {
 	if a, f, aFloat, ok := toNumber(x); ok {
 		if b, g, bFloat, ok := toNumber(y); ok {
 			if !aFloat && !bFloat {
-				return intOp(op, a, b)
+				return r.intOp(op, a, b)
 			}
 			if !aFloat {
 				f = bigFloat(a)
@@ -106,10 +107,18 @@ func (r *run) add(x, y Value) (Value, error) {
 			if err := r.text(len(a.s) + len(b.s)); err != nil {
 				return nil, err
 			}
+			out := concat(a, b)
 			if a.safe || b.safe {
-				return concat(a.escape(), b.escape()).as(true), nil
+				a, err := r.escape(a)
+				if err != nil {
+					return nil, err
+				}
+				if b, err = r.escape(b); err != nil {
+					return nil, err
+				}
+				out = concat(a, b).as(true)
 			}
-			return concat(a, b), nil
+			return out, r.made(out)
 		}
 	case *List:
 		if b, ok := y.(*List); ok && a.kind == b.kind && a.kind <= kindTuple {
@@ -141,11 +150,17 @@ func (r *run) repeat(x, y Value) (Value, error) {
 		if err := r.text(len(a.s) * int(n)); err != nil {
 			return nil, err
 		}
+		if !a.anyUser() {
+			return lit(strings.Repeat(a.s, int(n))).as(a.safe), nil
+		}
+		if err := r.step(int(n) / charBytes); err != nil {
+			return nil, err
+		}
 		var b strBuilder
 		for ; n > 0 && len(a.s) > 0; n-- {
 			b.add(a)
 		}
-		return b.str().as(a.safe), nil
+		return b.str().as(a.safe), r.made(b.str())
 	case *List:
 		if a.kind > kindTuple {
 			break
@@ -163,6 +178,21 @@ func (r *run) repeat(x, y Value) (Value, error) {
 		return out, nil
 	}
 	return nil, errorf("%s * int has no meaning", typeName(x))
+}
+
+// intOp pays for the digits of both, and a power for those of its result.
+func (r *run) intOp(op string, a, b *big.Int) (Value, error) {
+	n := a.BitLen() + b.BitLen()
+	if op == "**" {
+		n = maxIntBits
+		if a.BitLen() <= 8 && b.BitLen() <= 8 {
+			n = a.BitLen() << 8
+		}
+	}
+	if err := r.step(n / scanBytes); err != nil {
+		return nil, err
+	}
+	return intOp(op, a, b)
 }
 
 func intOp(op string, a, b *big.Int) (Value, error) {

@@ -22,6 +22,9 @@ func (r *run) str(v Value) (Str, error) {
 
 // repr is Python's repr(v).
 func (r *run) repr(v Value) (Str, error) {
+	if err := r.touch(v); err != nil {
+		return Str{}, err
+	}
 	var b strBuilder
 	if err := r.writeRepr(&b, v); err != nil {
 		return Str{}, err

@@ -42,10 +42,7 @@ func (s Str) slice(lo, hi int) Str {
 	if lo == hi {
 		return out
 	}
-	for _, u := range s.user {
-		if u.hi <= lo {
-			continue
-		}
+	for _, u := range s.user[s.spanFrom(lo):] {
 		if u.lo >= hi {
 			break
 		}
@@ -84,12 +81,8 @@ func (s Str) escape() Str {
 
 // isUser says whether byte i came from the caller.
 func (s Str) isUser(i int) bool {
-	for _, u := range s.user {
-		if i < u.hi {
-			return i >= u.lo
-		}
-	}
-	return false
+	k := s.spanFrom(i)
+	return k < len(s.user) && s.user[k].lo <= i
 }
 
 // anyUser says whether any byte came from the caller.

@@ -10,6 +10,13 @@ func (s Str) strip(cut *Str, left, right bool) Str {
 	match := isSpace
 	if cut != nil {
 		match = func(r rune) bool { return strings.ContainsRune(cut.s, r) }
+		if len(cut.s) > 16 {
+			set := map[rune]bool{}
+			for _, c := range cut.s {
+				set[c] = true
+			}
+			match = func(r rune) bool { return set[r] }
+		}
 	}
 	lo, hi := 0, len(s.s)
 	if left {
@@ -59,20 +66,20 @@ func (s Str) fields(n int) []Str {
 // rfields is fields counted from the right.
 func (s Str) rfields(n int) []Str {
 	var rev []Str
-	s = s.strip(nil, false, true)
-	for len(s.s) > 0 {
+	head := strings.TrimRightFunc(s.s, isSpace)
+	for len(head) > 0 {
 		if n >= 0 && len(rev) == n {
-			rev = append(rev, s)
+			rev = append(rev, s.slice(0, len(head)))
 			break
 		}
-		cut := strings.LastIndexFunc(s.s, isSpace)
+		cut := strings.LastIndexFunc(head, isSpace)
 		lo := 0
 		if cut >= 0 {
-			_, w := utf8.DecodeRuneInString(s.s[cut:])
+			_, w := utf8.DecodeRuneInString(head[cut:])
 			lo = cut + w
 		}
-		rev = append(rev, s.slice(lo, len(s.s)))
-		s = s.slice(0, max(cut, 0)).strip(nil, false, true)
+		rev = append(rev, s.slice(lo, len(head)))
+		head = strings.TrimRightFunc(head[:max(cut, 0)], isSpace)
 	}
 	for i, j := 0, len(rev)-1; i < j; i, j = i+1, j-1 {
 		rev[i], rev[j] = rev[j], rev[i]

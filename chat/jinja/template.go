@@ -11,6 +11,8 @@ type Limits struct {
 	Output int   // bytes of any one string and of the output; default 16 MiB
 	Memory int64 // bytes allocated in all for strings and lists; default 256 MiB
 	Source int   // bytes of template source; default 1 MiB
+	// Time is the last resort against work that steps do not count; default 30 s.
+	Time time.Duration
 }
 
 func (l Limits) orDefaults() Limits {
@@ -25,6 +27,9 @@ func (l Limits) orDefaults() Limits {
 	}
 	if l.Source == 0 {
 		l.Source = 1 << 20
+	}
+	if l.Time == 0 {
+		l.Time = 30 * time.Second
 	}
 	return l
 }
@@ -102,7 +107,7 @@ func (t *Template) RenderFrom(b *Budget, vars *Dict, now time.Time) ([]Piece, er
 }
 
 func (t *Template) render(ctx context.Context, lim Limits, vars *Dict, now time.Time) ([]Piece, *run, error) {
-	r := &run{ctx: ctx, lim: lim, now: now, out: &strBuilder{}, filters: filters, tests: tests,
+	r := &run{ctx: ctx, lim: lim, end: time.Now().Add(lim.Time), now: now, out: &strBuilder{}, filters: filters, tests: tests,
 		attrOf: (*run).attr, itemOf: (*run).item}
 	root := &scope{vars: map[string]Value{}, parent: &scope{vars: globals}}
 	for i, k := range vars.keys {
@@ -140,6 +145,7 @@ type run struct {
 	ctx   context.Context
 	lim   Limits
 	now   time.Time
+	end   time.Time
 	steps int
 	look  int // steps at which ctx is asked again
 	mem   int64
@@ -159,6 +165,9 @@ func (r *run) step(n int) error {
 	}
 	if r.steps >= r.look {
 		r.look = r.steps + 4096
+		if !r.end.IsZero() && time.Now().After(r.end) {
+			return limitf("more than %v of time", r.lim.Time)
+		}
 		return r.ctx.Err()
 	}
 	return nil
@@ -191,7 +200,7 @@ func (r *run) chars(n int) error {
 	if err := r.text(n); err != nil {
 		return err
 	}
-	return r.step(n / 16)
+	return r.step(n / charBytes)
 }
 
 // list pays for n list items.
@@ -210,7 +219,7 @@ func (r *run) write(s Str) error {
 		return err
 	}
 	r.out.add(s)
-	return nil
+	return r.made(s)
 }
 
 // scope holds the names of one block; names not found are looked for outwards.

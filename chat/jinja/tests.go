@@ -149,7 +149,10 @@ func testDivisible(r *run, v Value, a *args) (bool, error) {
 func testCase(upper bool) testFunc {
 	return func(r *run, v Value, a *args) (bool, error) {
 		s, err := r.str(v)
-		return s.isCase(upper), err
+		if err != nil {
+			return false, err
+		}
+		return r.isCase(s, upper)
 	}
 }
 
