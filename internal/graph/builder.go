@@ -127,7 +127,34 @@ func (b *Builder) Concat(axis int, in ...*Node) (*Node, error) {
 }
 
 // Rope rotates x [.., d] by the table t of the graph.
-func (b *Builder) Rope(x *Node, a RopeAttr) (*Node, error) { return b.Add(OpRope, &a, nil, x) }
+func (b *Builder) Rope(x *Node, a RopeAttr) (*Node, error) {
+	if err := b.ofSource(&x); err != nil {
+		return nil, err
+	}
+	return b.Add(OpRope, &a, nil, x)
+}
+
+// ofSource spreads what is the same for all tokens over the rows of the encoder's
+// source, in an encoder: the operation could not tell otherwise whose rows are meant.
+func (b *Builder) ofSource(in ...**Node) error {
+	for _, x := range in {
+		if !b.Memory || (*x).Rows != RowsConst {
+			continue
+		}
+		at, err := b.Add(OpPositions, &PositionsAttr{Memory: true}, nil)
+		if err != nil {
+			return err
+		}
+		zero, err := b.Unary("scale", at, 0, 0)
+		if err != nil {
+			return err
+		}
+		if *x, err = b.Binary("add", *x, zero); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // AddRope numbers a rotary table.
 func (b *Builder) AddRope(t *RopeTable) int {
@@ -142,10 +169,14 @@ func (b *Builder) Attention(q, k, v *Node, a AttentionAttr, allowed ...*Node) (*
 	if len(q.Shape) != 2 || len(k.Shape) != 2 || len(v.Shape) != 2 {
 		return nil, fmt.Errorf("attention: q, k and v are [heads, d], got %v, %v, %v", q.Shape, k.Shape, v.Shape)
 	}
-	if a.Cross = q.Rows == RowsToken && k.Rows == RowsMemory; a.Cross {
+	if err := b.ofSource(&q, &k, &v); err != nil {
+		return nil, err
+	}
+	source := k.Rows == RowsMemory || v.Rows == RowsMemory
+	if a.Cross = q.Rows != RowsMemory && source; a.Cross {
 		a.Mask, a.Window, a.Sides = MaskFull, 0, nil
 	}
-	c := Cache{Kind: CacheKV, Heads: k.Shape[0], KeyDim: k.Shape[1], ValueDim: v.Shape[1], Layer: b.Layer, Memory: k.Rows == RowsMemory, Kept: a.Cross}
+	c := Cache{Kind: CacheKV, Heads: k.Shape[0], KeyDim: k.Shape[1], ValueDim: v.Shape[1], Layer: b.Layer, Memory: source, Kept: a.Cross}
 	return b.attend(c, a, append([]*Node{q, k, v}, allowed...)...)
 }
 
@@ -179,11 +210,14 @@ func (b *Builder) AttentionShared(q *Node, a AttentionAttr, allowed ...*Node) (*
 		return nil, fmt.Errorf("attention: cache %d does not exist", a.Cache)
 	}
 	c := &b.G.Caches[a.Cache]
+	if err := b.ofSource(&q); err != nil {
+		return nil, err
+	}
 	if q.Rows == RowsMemory && !c.Memory {
 		return nil, fmt.Errorf("attention: the encoder cannot read a cache of the decoder")
 	}
 	a.Shared, a.Heads, a.KVHeads = true, q.Shape[0], c.Heads
-	if a.Cross = c.Memory && q.Rows == RowsToken; a.Cross {
+	if a.Cross = c.Memory && q.Rows != RowsMemory; a.Cross {
 		a.Mask, a.Window, a.Sides = MaskFull, 0, nil
 	}
 	c.Kept = c.Memory

@@ -35,6 +35,9 @@ func infer(g *Graph, op Op, attr any, want []int, in []*Node) (shape []int, rows
 	case *NormAttr:
 		shape, err = inferNorm(a, in[0])
 	case *RopeAttr:
+		if rows == RowsConst {
+			rows = RowsToken // each position turns it in its own way
+		}
 		shape, err = inferRope(g, a, in[0])
 	case *AttentionAttr:
 		shape, rows, err = inferAttention(g, a, in)

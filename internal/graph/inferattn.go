@@ -142,7 +142,7 @@ func attentionRows(a *AttentionAttr, c Cache, in []*Node) (Rows, error) {
 		rows = RowsMemory
 	}
 	for _, n := range in[1:] {
-		if (n.Rows == RowsMemory) != c.Memory {
+		if n.Rows != RowsConst && (n.Rows == RowsMemory) != c.Memory {
 			return 0, fmt.Errorf("attention: keys and values must both be rows of the encoder, or neither")
 		}
 	}

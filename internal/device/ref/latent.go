@@ -37,15 +37,14 @@ func (m *Machine) expertLinear(a *graph.ExpertLinearAttr, in []*Value, out *Valu
 		return err
 	}
 	e, d := a.W.Shape[1], a.W.Shape[2]
-	k := len(in[1].Idx) / max(1, out.Rows)
 	return m.parallel(e, func(from, to int) error {
 		buf := make([]float32, d)
 		for t := 0; t < out.Rows; t++ {
 			x, weights := in[0].Row(t), in[1].Row(t)
 			for i := from; i < to; i++ {
 				sum := 0.0
-				for j := range k {
-					if err := w.Floats(buf, int(in[1].Idx[t*k+j])*e+i); err != nil {
+				for j, id := range in[1].chosen(t) {
+					if err := w.Floats(buf, int(id)*e+i); err != nil {
 						return err
 					}
 					y := float32(dot(x[j*d%len(x):][:d], buf))

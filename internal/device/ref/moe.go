@@ -197,12 +197,11 @@ func (m *Machine) experts(a *graph.ExpertsAttr, in []*Value, out *Value) error {
 	if err != nil {
 		return err
 	}
-	k := len(in[1].Idx) / max(1, out.Rows)
 	return m.parallel(out.Rows, func(from, to int) error {
 		for t := from; t < to; t++ {
 			sum := make([]float64, out.Width)
-			for j := 0; j < k; j++ {
-				if err := oneExpert(a, w, in[0].Row(t), int(in[1].Idx[t*k+j]), in[1].Row(t)[j], sum); err != nil {
+			for j, id := range in[1].chosen(t) {
+				if err := oneExpert(a, w, in[0].Row(t), int(id), in[1].Row(t)[j], sum); err != nil {
 					return err
 				}
 			}

@@ -29,6 +29,14 @@ func (v *Value) Row(i int) []float32 {
 	return v.Data[i*v.Width : (i+1)*v.Width]
 }
 
+// chosen returns the experts of row i of a route, as Row does.
+func (v *Value) chosen(i int) []int32 {
+	if v.Rows == 1 {
+		i = 0
+	}
+	return v.Idx[i*v.Width : (i+1)*v.Width]
+}
+
 // Machine evaluates the nodes of one graph. It is not safe for concurrent use.
 type Machine struct {
 	Graph *graph.Graph

@@ -52,7 +52,9 @@ func (m *Machine) rope(n *graph.Node, x *Value, b *batch.Batch, out *Value) erro
 	if err != nil {
 		return err
 	}
-	copy(out.Data, x.Data)
+	for r := range out.Rows {
+		copy(out.Row(r), x.Row(r))
+	}
 	d := n.Shape[len(n.Shape)-1]
 	for _, q := range b.Seqs {
 		f := Frequencies(t, int(q.Length), div, long)
