@@ -36,6 +36,9 @@ func Fuse(g *graph.Graph, o Options) (*program.Program, error) {
 	c.domain = outDomain(c.g, c.uses)
 	c.p = &program.Program{Graph: c.g, Layers: g.Layers}
 	out := c.strip(c.g.Outputs[0].Node)
+	if c.g.Nodes[out].Op == graph.OpRoute {
+		return nil, fmt.Errorf("compile: line %s: the output is a route; return a value made with it", c.g.Nodes[out].Line)
+	}
 	c.p.Logits = c.want(out)
 	if !c.domain[out] {
 		// An output that is not local to its row: all rows are computed, the wanted ones kept.
@@ -52,7 +55,8 @@ func Fuse(g *graph.Graph, o Options) (*program.Program, error) {
 		}
 	}
 	c.finish()
-	return c.p, nil
+	program.Spread(c.p)
+	return c.p, program.CheckConstants(c.p)
 }
 
 // cover is the state of covering a graph from its outputs backwards.
@@ -155,7 +159,7 @@ func (c *cover) want(id int) program.Buf {
 		return b
 	}
 	n := c.g.Nodes[id]
-	b := c.buffer(program.Buffer{Width: n.Width(), Out: c.domain[id], Const: n.Rows == graph.RowsConst, Memory: n.Rows == graph.RowsMemory, Ids: ids(n)})
+	b := c.buffer(program.Buffer{Width: n.Width() + ids(n), Out: c.domain[id], Const: n.Rows == graph.RowsConst, Memory: n.Rows == graph.RowsMemory, Ids: ids(n)})
 	c.need[id], c.bufs[id] = true, b
 	return b
 }
@@ -180,7 +184,7 @@ func (c *cover) outRows(id, layer int) program.Buf {
 	if !ok {
 		c.want(id)
 		n := c.g.Nodes[id]
-		k = keptRows{c.buffer(program.Buffer{Width: n.Width(), Out: true, Ids: ids(n)}), layer}
+		k = keptRows{c.buffer(program.Buffer{Width: n.Width() + ids(n), Out: true, Ids: ids(n)}), layer}
 	}
 	k.layer = min(k.layer, layer)
 	c.rows[id] = k
@@ -205,7 +209,13 @@ func (c *cover) push(root *graph.Node, kind program.Kind, nodes []int, body any)
 func (c *cover) emit(n *graph.Node) error {
 	if k, ok := c.rows[n.ID]; ok {
 		c.push(n, program.KindRows, nil, &program.Rows{In: c.bufs[n.ID], Out: k.buf})
-		c.steps[len(c.steps)-1].Layer = k.layer
+		kept := &c.steps[len(c.steps)-1]
+		if kept.Layer = k.layer; n.Rows == graph.RowsConst {
+			kept.Rows = graph.RowsToken // the rows are those of the tokens that read it
+		}
+	}
+	if n.Rows == graph.RowsConst {
+		return c.op(n) // computed once: nothing gains by being fused
 	}
 	if !c.o.NoFusion {
 		for _, try := range []func(*graph.Node) bool{c.embed, c.linear, c.moe, c.norm, c.attention, c.join, c.index, c.recurrent, c.elementwise, c.heads} {

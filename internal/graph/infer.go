@@ -2,6 +2,7 @@ package graph
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 )
 
@@ -278,3 +279,6 @@ func joined(shapes [][]int, axis int) ([]int, error) {
 	}
 	return s, nil
 }
+
+// Ops lists the operations with the numbers of their inputs; −1: not fixed.
+func Ops() map[Op]int { return maps.Clone(arity) }

@@ -14,8 +14,8 @@ type Buf int
 const None Buf = -1
 
 // Buffer is a float32 array of Width values for each row of the batch, or for
-// each wanted row when Out is set. Ids is the number of expert ids a row of a
-// route carries beside its weights.
+// each wanted row when Out is set. The last Ids of them are the expert ids that a
+// row of a route carries behind its weights; they are exact as float32.
 type Buffer struct {
 	Width int
 	Out   bool

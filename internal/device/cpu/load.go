@@ -49,6 +49,9 @@ type job struct {
 
 func (l *loader) load() error {
 	s := l.s
+	if err := program.CheckConstants(s.p); err != nil {
+		return fmt.Errorf("cpu: %w", err)
+	}
 	for i := range s.p.Steps {
 		e, err := l.lower(&s.p.Steps[i])
 		if err != nil {

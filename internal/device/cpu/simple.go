@@ -148,23 +148,7 @@ func (e *normExec) row(s *Stage, w *worker, r int) {
 // rowsExec keeps the wanted rows.
 type rowsExec struct{ step *program.Rows }
 
-func (e *rowsExec) run(s *Stage, w *worker) {
-	if w.id == 0 { // alone: the map is not locked
-		if ids := s.ids(e.step.In); ids != nil {
-			s.routes[e.step.Out] = keepIDs(ids, s.rows, s.b.Out)
-		}
-	}
-	s.byRows(w, s.outs, e)
-}
-
-// keepIDs is the expert ids of the wanted rows.
-func keepIDs(ids []int32, rows int, wanted []int32) (out []int32) {
-	k := len(ids) / rows
-	for _, r := range wanted {
-		out = append(out, ids[int(r)*k:(int(r)+1)*k]...)
-	}
-	return out
-}
+func (e *rowsExec) run(s *Stage, w *worker) { s.byRows(w, s.outs, e) }
 
 func (e *rowsExec) row(s *Stage, w *worker, r int) {
 	x, n := s.buf(e.step.In)
@@ -195,9 +179,7 @@ func (e *opExec) run(s *Stage, w *worker) {
 	}
 	in := make([]*ref.Value, len(e.step.In))
 	for i, b := range e.step.In {
-		data, width := s.buf(b)
-		rows := s.rowsOf(b)
-		in[i] = &ref.Value{Rows: rows, Width: width, Data: data[:rows*width], Idx: s.ids(b)}
+		in[i] = s.value(b)
 	}
 	b := s.b
 	if s.p.Buffers[e.step.Out].Out {
@@ -209,10 +191,40 @@ func (e *opExec) run(s *Stage, w *worker) {
 		return
 	}
 	out, _ := s.buf(e.step.Out)
-	copy(out, v.Data)
 	e.done = s.p.Buffers[e.step.Out].Const
 	if v.Idx != nil {
-		s.routes[e.step.Out] = v.Idx
+		putRoute(out, v)
+		return
+	}
+	copy(out, v.Data)
+}
+
+// value is what a buffer holds, as the reference takes it.
+func (s *Stage) value(b program.Buf) *ref.Value {
+	data, width := s.buf(b)
+	rows, k := s.rowsOf(b), s.p.Buffers[b].Ids
+	if k == 0 {
+		return &ref.Value{Rows: rows, Width: width, Data: data[:rows*width]}
+	}
+	v := &ref.Value{Rows: rows, Width: width - k}
+	for r := range rows {
+		row := data[r*width:][:width]
+		v.Data = append(v.Data, row[:width-k]...)
+		for _, id := range row[width-k:] {
+			v.Idx = append(v.Idx, int32(id))
+		}
+	}
+	return v
+}
+
+// putRoute writes each row's weights and its ids behind them.
+func putRoute(out []float32, v *ref.Value) {
+	for r := range v.Rows {
+		row := out[2*r*v.Width:][:2*v.Width]
+		copy(row, v.Row(r))
+		for j, id := range v.Idx[r*v.Width:][:v.Width] {
+			row[v.Width+j] = float32(id)
+		}
 	}
 }
 
@@ -224,5 +236,3 @@ func wanted(b *batch.Batch) *batch.Batch {
 	}
 	return o
 }
-
-func (s *Stage) ids(b program.Buf) []int32 { return s.routes[b] }

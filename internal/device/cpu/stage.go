@@ -60,7 +60,6 @@ type Stage struct {
 	outs     int // wanted rows
 	place    placement
 	places   []*places
-	routes   map[program.Buf][]int32 // expert ids of routes that ran as Op steps
 	counters []sys.Counter
 	out      [][]float32
 	failed   atomic.Pointer[error]
@@ -98,7 +97,7 @@ const privateRows = 2
 
 // Load packs the weights of p and allocates all that Run needs.
 func Load(p *program.Program, src weight.Source, o Options) (*Stage, error) {
-	s := &Stage{p: p, o: o, team: o.Team, mach: ref.New(p.Graph, src), routes: map[program.Buf][]int32{}}
+	s := &Stage{p: p, o: o, team: o.Team, mach: ref.New(p.Graph, src)}
 	s.walk, s.mach.Memory = s.work, s
 	for i := range p.Steps {
 		s.encodes = s.encodes || p.Steps[i].Rows == graph.RowsMemory

@@ -32,6 +32,7 @@ func Run(t *testing.T, d Device) {
 	for _, c := range cases() {
 		t.Run(c.name, func(t *testing.T) { d.testCase(t, c) })
 	}
+	t.Run("constants", d.testConstants)
 	t.Run("types", d.testTypes)
 	t.Run("random", d.testRandom)
 	t.Run("allocations", d.testAllocations)
