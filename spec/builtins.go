@@ -159,6 +159,7 @@ func (l *intList) Unpack(v starlark.Value) error {
 	if !ok {
 		return fmt.Errorf("got %s, want a list of ints", v.Type())
 	}
+	*l = intList{} // [] is a shape, not the absence of one
 	i := it.Iterate()
 	defer i.Done()
 	for item := starlark.Value(nil); i.Next(&item); {

@@ -78,7 +78,7 @@ func ChildMain(stdin io.Reader, stdout io.Writer) int {
 	if err != nil {
 		r := reply{Error: err.Error()}
 		if fit := (*FitError)(nil); errors.As(err, &fit) {
-			r.Problems, r.Unread = fit.Problems, fit.Unread
+			r.Problems, r.Unread, r.Notes = fit.Problems, fit.Unread, fit.Printed
 		}
 		return answer(stdout, r)
 	}

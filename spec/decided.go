@@ -1,10 +1,7 @@
 package spec
 
 import (
-	"errors"
 	"fmt"
-	"regexp"
-	"strings"
 
 	"go.starlark.net/starlark"
 	"go.starlark.net/syntax"
@@ -76,57 +73,4 @@ func (v *value) Truth() starlark.Bool {
 		v.t.complain("a value is asked whether it is true (if, and, or, not): %s; \"x != None\" asks whether there is one", notDecided)
 	}
 	return true
-}
-
-// wordHints are what a message of the interpreter means here.
-var wordHints = []struct{ says, hint string }{
-	{"got weight, want value", "param(w) makes a value of a weight"},
-	{"got string, want value", "a tensor's name is not its value: param(NAME) for a vector, embed and linear for matrices"},
-	{"got value, want weight", "a weight is what is stored: tensor(NAME), stacked(…) and expressions of those"},
-	{"weight + weight", "param(w) makes a value of a weight"},
-	{"weight - weight", "param(w) makes a value of a weight"},
-	{"weight * weight", "param(w) makes a value of a weight"},
-	{"weight / weight", "param(w) makes a value of a weight"},
-	{"value < ", notDecided}, {"value > ", notDecided}, {"value <= ", notDecided}, {"value >= ", notDecided},
-	{" < value", notDecided}, {" > value", notDecided}, {" <= value", notDecided}, {" >= value", notDecided},
-	{"value // ", "floor(x / y) is the whole part of a quotient"},
-	{"value % ", "x - n * floor(x / n) is the remainder"},
-	{"unhandled index operation value[", "slice(x, from, to, axis = …) and split(…) take parts of a value"},
-}
-
-// hinted adds what is meant to a message.
-func hinted(msg string) string {
-	for _, h := range wordHints {
-		if strings.Contains(msg, h.says) {
-			return msg + " (" + h.hint + ")"
-		}
-	}
-	return msg
-}
-
-var formatted = regexp.MustCompile(`\b[fF]["']`)
-
-// hintedSyntax adds what stands for Python's words that the language lacks.
-func hintedSyntax(err error, source string) error {
-	var at syntax.Error
-	if !errors.As(err, &at) {
-		return err
-	}
-	lines := strings.Split(source, "\n")
-	if at.Pos.Line < 1 || int(at.Pos.Line) > len(lines) {
-		return err
-	}
-	text := lines[at.Pos.Line-1]
-	switch {
-	case formatted.MatchString(text):
-		return fmt.Errorf("%w (there are no f-strings: \"layers.%%d.\" %% i)", err)
-	case strings.Contains(text, "**"):
-		return fmt.Errorf("%w (there is no **: math.pow(a, b) for numbers, square(x) and power(x, p) for values)", err)
-	}
-	for _, word := range []string{"class", "try", "import", "from", "with", "yield", "raise", "assert", "global", "is"} {
-		if strings.Contains(" "+text+" ", " "+word+" ") {
-			return fmt.Errorf("%w (the language has no %q; it is Python without it: docs/spec.md)", err, word)
-		}
-	}
-	return err
 }

@@ -1,8 +1,10 @@
 package spec
 
 import (
+	"errors"
 	"fmt"
 	"slices"
+	"strings"
 
 	"go.starlark.net/starlark"
 )
@@ -22,8 +24,22 @@ func builtin(name string, f builtinFunc) *starlark.Builtin {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", name, err)
 		}
-		return f(t, name, args, kwargs)
+		v, err := f(t, name, args, kwargs)
+		return v, named(name, err)
 	})
+}
+
+// named puts the word before an error that names none, so that of a line with
+// several words it is known which one it is of.
+func named(name string, err error) error {
+	var inside *starlark.EvalError
+	if err == nil || errors.As(err, &inside) {
+		return err
+	}
+	if word, _, ok := strings.Cut(err.Error(), ": "); ok && !strings.Contains(word, " ") || strings.HasPrefix(err.Error(), name+" ") {
+		return err
+	}
+	return fmt.Errorf("%s: %w", name, err)
 }
 
 // strs unpacks a string or a list of strings.

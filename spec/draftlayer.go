@@ -9,7 +9,7 @@ import (
 func (w *draftWriter) attentionText() {
 	r := w.r
 	if !w.attends() {
-		w.line("        # no attention was recognised in the layers: queries, keys or values are not among the names that are known")
+		w.line("        # no attention was recognised in the layers: " + w.noAttention())
 		return
 	}
 	in := "x"

@@ -12,6 +12,22 @@ func (d *draft) attends() bool {
 	return (r.qkv != "" || r.q != "" && r.k != "" && r.v != "") && d.headDim > 0
 }
 
+// noAttention says what kept the attention from being written.
+func (d *draft) noAttention() string {
+	r := &d.r
+	found := []string{r.q, r.k, r.v}
+	if r.qkv != "" {
+		found = []string{r.qkv}
+	}
+	switch {
+	case slices.Contains(found, ""):
+		return "queries, keys or values are not among the names that are known"
+	case d.heads == 0:
+		return strings.Join(found, ", ") + " are called like it, but the configuration has no number of heads (num_attention_heads, n_head, n_heads, …) and no width of one"
+	}
+	return fmt.Sprintf("%s are called like it, but their rows do not divide into the configuration's %d heads", strings.Join(found, ", "), d.heads)
+}
+
 // conditional writes a part of the layers that some of them lack under the
 // question whether its tensors are stored.
 func (w *draftWriter) conditional(write func()) {

@@ -90,7 +90,7 @@ func (w *draftWriter) model() {
 func (w *draftWriter) sizesText() {
 	attends := w.attends()
 	if w.heads > 0 && attends {
-		hidden := w.get(fmt.Sprint(w.hidden), "hidden_size", "n_embd", "d_model", "dim", "emb_dim")
+		hidden := w.width()
 		heads := w.get(fmt.Sprint(w.heads), "num_attention_heads", "n_head", "n_heads", "num_heads", "attention_heads")
 		d := w.get("", "head_dim", "head_size", "attention_head_dim", "kv_channels", "d_head")
 		if d == "" && w.headDim*w.heads == w.hidden {
@@ -105,6 +105,16 @@ func (w *draftWriter) sizesText() {
 		w.ropeGuesses()
 		w.linef("    table = %s", w.ropeText())
 	}
+}
+
+// width is the expression of the stream's width: a key that says it, else a shape.
+func (w *draftWriter) width() string {
+	for _, key := range []string{"hidden_size", "n_embd", "d_model", "dim", "emb_dim", "hidden", "hidden_dim", "embed_dim", "model_dim", "width", "n_state"} {
+		if w.configKey(key) != "" && w.number(key) == w.hidden {
+			return w.get("", key)
+		}
+	}
+	return fmt.Sprintf("tensor(%q).shape[1]", w.embedding)
 }
 
 // eps is the expression of the norms' eps.
@@ -260,6 +270,9 @@ func (w *draftWriter) remarks(body string) {
 		if name, _, _ := strings.Cut(g, " "); w.used[name] {
 			w.line("# - guess: " + g)
 		}
+	}
+	if w.head == "" {
+		w.line("# - guess: no head is stored, so logits are taken from the embedding. An encoder has mask = \"full\" and no logits (docs/spec.md, \"Encoders and encoder-decoders\")")
 	}
 	if near := nearest(w.files, "", 3); len(near) > 0 {
 		w.line("# - shipped specifications whose tensors are called most alike: " + strings.Join(near, ", ") + " (inferflow spec show NAME)")

@@ -45,6 +45,27 @@ func (t *tracer) notes(file string) ([]string, error) {
 	return notes, nil
 }
 
+// Bounds of what print(…) says in one trace.
+const (
+	maxPrinted     = 40 // lines
+	maxPrintedText = 400
+)
+
+// print keeps a line of print(…) with the place that it stands at.
+func (t *tracer) print(s string) {
+	if len(t.printed) > maxPrinted {
+		return
+	}
+	if len(t.printed) == maxPrinted {
+		t.printed = append(t.printed, fmt.Sprintf("print: more than %d lines; the others are left out", maxPrinted))
+		return
+	}
+	if len(s) > maxPrintedText {
+		s = strings.ToValidUTF8(s[:maxPrintedText], "") + " …"
+	}
+	t.printed = append(t.printed, fmt.Sprintf("%s: prints: %s", t.line(), oneLine(s)))
+}
+
 // heldKeys are what checkNumbers holds against the tensors.
 var heldKeys = []string{"num_attention_heads", "num_key_value_heads", "hidden_size", "intermediate_size", "vocab_size"}
 

@@ -23,7 +23,8 @@ type attentionArgs struct {
 
 const docAttention = `attention(q, k=None, v=None, scale=None, window=None, mask="causal", softcap=None, sinks=None, slopes=None, bias=None, tile=False, cache=None, value_dim=None, allowed=None, first=None, queries=None, open=False)
 softmax(mask(scale · q·kᵀ))·v over the tokens of the sequence so far. q [H, d], k [K, d], v [K, e] give [H, e]; H is a multiple of K. Keys and values go into a
-cache of their own; nothing need be said of it. In a decoder, k and v of the encoder's memory make it cross attention: every query sees the whole source.
+cache of their own; nothing need be said of it. In a decoder, k and v of the encoder's memory make it cross attention: every query sees the whole source, whatever mask and window say, and bias and
+slopes are refused, for positions of two texts have no distance. A cache keeps f16 unless the model is opened with --kv f32.
 - q: queries [H, d], rotated.
 - k: keys [K, d], rotated. Keys and values [n, K, d] and [n, K, e] of param are n stored ones, which every query sees.
 - v: values [K, e].
@@ -33,7 +34,7 @@ cache of their own; nothing need be said of it. In a decoder, k and v of the enc
 - softcap: caps the scores: softcap · tanh(score / softcap).
 - sinks: a tensor [H], or a value [H] that the token makes: one more logit for each head, which takes weight and gives no value.
 - slopes: a list of H numbers (ALiBi): slope · (j − i) is added to the score of key j for query i.
-- bias: the result of relative_bias or distance_bias: added to the score by the distance of key and query.
+- bias: the result of relative_bias or distance_bias: added to the score by the distance of key and query. Not in cross attention.
 - tile: query head h reads key head h mod K instead of h·K/H.
 - cache: an earlier attention, whose keys and values are read; then k and v are left out.
 - value_dim: the values are the first value_dim components of the keys, kept once; then v is left out (latent attention).
@@ -41,7 +42,7 @@ cache of their own; nothing need be said of it. In a decoder, k and v of the enc
 - first: so many positions at the beginning are seen whatever the window; with the mask "full" they also see all (a class token, attention sinks).
 - queries: only so many tokens at the beginning ask; the others see nothing and get zeros.
 - open: leaves the softmax open, to be joined with others over further sources: [H, e + 1]; see join.
-Errors: heads or widths that do not fit, a mask or window that is none, slopes or sinks of another count.
+Errors: heads or widths that do not fit, a mask or window that is none, slopes or sinks of another count, a bias or slopes of cross attention.
 `
 
 func doAttention(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
@@ -83,7 +84,7 @@ func doAttention(t *tracer, name string, args starlark.Tuple, kwargs []starlark.
 	}
 	earlier, is := from.node.Attr.(*graph.AttentionAttr)
 	if !is {
-		return nil, fmt.Errorf("attention: cache is the result of an earlier attention, got %s", from.node.Op)
+		return nil, fmt.Errorf("attention: cache is the result of an earlier attention, got one of %s", graph.Written(from.node.Op, from.node.Attr))
 	}
 	attr.Cache = earlier.Cache
 	return t.made(t.b.AttentionShared(a.q.node, attr, allowed...))
@@ -125,7 +126,7 @@ func (t *tracer) attentionAttr(a attentionArgs) (attr graph.AttentionAttr, ok bo
 	if _, made := a.sinks.(*value); !made && !isNone(a.sinks) {
 		w, err := t.named(a.sinks)
 		if err != nil {
-			return attr, false, err
+			return attr, false, fmt.Errorf("attention: sinks: %w", err)
 		}
 		attr.Sinks, ok = w.w, ok && w.w != nil
 	}

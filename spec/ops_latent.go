@@ -68,7 +68,7 @@ themselves, each has an index_topk and an attention of its own.
 - w: a value [H]: the weight of each head, scales included.
 - top: how many positions, or blocks.
 - block: whole blocks of so many positions are chosen, each by the largest score in it.
-- local: the last so many blocks, the token's own among them, are always chosen.
+- local: the last so many blocks, the token's own among them, are always chosen; they count within top: beside them top − local others are.
 - signed: True: a score is Σ_h w[h] · (q[h] · k).
 Errors: widths that do not fit, a number of positions that is none.
 `

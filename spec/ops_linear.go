@@ -12,7 +12,9 @@ const docLinearScan = `linear_scan(x, g)
 A sum with a decay, elementwise, token by token: h ← exp(g)·h + x; h starts at zero. Gives h, in the shape of x. RG-LRU, minimal GRU and LSTM, HGRN and moving averages are this: an
 update h ← a·h + b·x is linear_scan(b·x, log(a)).
 - x: a value [..].
-- g: the logarithm of the decay, at most 0: in the shape of x, or of so many numbers; a value, a weight or a number.
+- g: the logarithm of the decay, at most 0: in the shape of x, or a vector of as many numbers as x has; a value, a weight or a number. There is no broadcast: beside an x [4, 8], [4, 1] does not
+  fit; x * 0 + g makes it as large.
+Errors: a g of another count; a number above 0 (a value's or a tensor's is not looked at, and the state grows without end); rows of an encoder-decoder's source.
 `
 
 func doLinearScan(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
@@ -25,10 +27,14 @@ func doLinearScan(t *tracer, name string, args starlark.Tuple, kwargs []starlark
 		return x, nil
 	}
 	shape, n := x.node.Shape, graph.Product(x.node.Shape)
+	if x.node.Rows == graph.RowsMemory {
+		return t.made(nil, graph.NoState(name))
+	}
 	rate, err := t.rate(g, []int{n})
 	if rate == nil || err != nil {
 		return x, err
 	}
+	t.falls(name, "g", rate)
 	if graph.Product(rate.Shape) != n {
 		t.complainOf(ProblemShape, "", "linear_scan: the decay is %v as x, got %v", shape, rate.Shape)
 		return x, nil
@@ -59,7 +65,7 @@ attention, GLA, HGRN-2, RWKV-4 to 6, mLSTM and kernel attention are this with on
 - norm: y is divided by what it would be for a v of 1, d: "sum" by d + eps (RWKV-4, kernel attention); "max" by max(|d|, 1) + eps (mLSTM).
 - eps: a number; beside i it is added to the scaled d, d·exp(−m), as mLSTM's reference does.
 - tile: head h reads key head h mod K.
-Errors: heads or widths that do not fit, i without a norm.
+Errors: heads or widths that do not fit, i without a norm; a number above 0 for g (a value's or a tensor's is not looked at, and the state grows without end); rows of an encoder-decoder's source.
 `
 
 func doLinearAttention(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
@@ -101,6 +107,7 @@ func doLinearAttention(t *tracer, name string, args starlark.Tuple, kwargs []sta
 		}
 		*p.to = n
 	}
+	t.falls(name, "g", in.G)
 	var err error
 	if in.V, err = t.matrix(v.node, false); err != nil {
 		return nil, err

@@ -30,7 +30,7 @@ func doTokenTypes(t *tracer, name string, args starlark.Tuple, kwargs []starlark
 
 const docPool = `pool(x, how="mean")
 One row that stands for the sequence, in place of a row a token, of the same shape. What follows is computed once a sequence. A
-model that pools is given each sequence as a whole.
+model that pools is given each sequence as a whole. Beside rows of tokens the one row stands for every token: x + pool(h) adds it to each.
 - x: the value, a row a token.
 - how: "cls" (the first row), "last", "mean", "max" (of each component), "mean_sqrt" (Σx/√n), "weighted" (Σ t·xₜ / Σ t, t from 1), or a list of
   them, whose results are joined along the last axis.

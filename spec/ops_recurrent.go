@@ -25,10 +25,10 @@ func flat(w *weightValue, dims int) (*weightValue, error) {
 const docConv1D = `conv1d(x, weight, bias=None)
 Causal convolution of each channel over the last K tokens of the sequence: y_t = b + Σ_j w[j] · x_(t−K+1+j), zeros before the first token. No activation: that
 follows. The sequence keeps the last K − 1 rows of x; nothing need be said of it.
-- x: a value of D numbers, [D].
+- x: a value of D numbers, in any shape: [D], [n, d], []. They are the channels; the result has the shape of x.
 - weight: the name of a stored tensor, or a weight, [D, K], or [D, 1, K] as PyTorch stores it. The last tap is that of the token itself.
 - bias: None: taken if stored; True: must be stored; False: must not be; or a name or a weight [D].
-Errors: another number of channels.
+Errors: another number of channels; the encoder of an encoder-decoder and its memory, whose rows keep no state.
 `
 
 func doConv1D(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
@@ -63,8 +63,9 @@ func doConv1D(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tup
 const docShift = `shift(x, n=1)
 The value of n tokens ago, zeros before the first: RWKV's token shift is shift(x). The sequence keeps the last n rows of x. In a model that takes texts
 whole, n below 0 is the value of −n tokens ahead, zeros after the last.
-- x: a value of D numbers, [D].
+- x: a value of any shape, [] too.
 - n: a whole number.
+Errors: the encoder of an encoder-decoder and its memory, whose rows keep no state, nor see rows ahead so: attention by distance_bias is the way there.
 `
 
 func doShift(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
@@ -86,9 +87,9 @@ SSD (Dao and Gu 2024) has a decay for each head, S6 (Gu and Dao 2023) one for ea
 - B: [G, N]; head h reads group h·G/H. Or [N], one group.
 - C: as B.
 - dt: [H], after softplus and clamp.
-- A: negative, a value, a weight or a number: [H], one decay a head, or [H, N], one for each component. neg_exp(tensor(…)) where the logarithm is stored.
+- A: at most 0, a value, a weight or a number: [H], one decay a head, or [H, N], one for each component. neg_exp(tensor(…)) where the logarithm is stored.
 For a decay that does not multiply the input, see linear_attention and linear_scan.
-Errors: heads, groups or widths that do not fit.
+Errors: heads, groups or widths that do not fit; a number above 0 for A (a value's or a tensor's is not looked at, and the state grows without end); rows of an encoder-decoder's source.
 `
 
 func doScan(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
@@ -104,6 +105,7 @@ func doScan(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple
 	if err != nil || a == nil {
 		return &value{t: t}, err
 	}
+	t.falls(name, "A", a)
 	shape := x.node.Shape
 	in := []*graph.Node{x.node, b.node, c.node}
 	for i, lead := range []bool{false, true, true} {
@@ -146,6 +148,24 @@ func (t *tracer) rate(v starlark.Value, like []int) (*graph.Node, error) {
 	return t.repeated(v, heads)
 }
 
+// falls complains of a decay's logarithm that is above 0 where its numbers are
+// those of the specification; those of values and of stored tensors are not known here.
+func (t *tracer) falls(word, what string, n *graph.Node) {
+	for n.Op == graph.OpReshape {
+		n = t.b.G.Nodes[n.In[0]]
+	}
+	a, ok := n.Attr.(*graph.ConstAttr)
+	if !ok {
+		return
+	}
+	for _, v := range a.Values {
+		if v > 0 {
+			t.complainOf(ProblemShape, "", "%s: %s is %g; it is the logarithm of a decay, at most 0, and the state would grow without end: for a factor a say math.log(a), for a value log(x)", word, what, v)
+			return
+		}
+	}
+}
+
 // repeated is a number for each of n heads.
 func (t *tracer) repeated(v starlark.Value, n int) (*graph.Node, error) {
 	f, ok := starlark.AsFloat(v)
@@ -182,7 +202,7 @@ scale q and k yourself.
 - g: the logarithm of the decay, at most 0: [H], or [H, dk] for one of each channel; a value, a weight or a number.
 - beta: [H], or a number.
 - tile: head h reads key head h mod K.
-Errors: heads or widths that do not fit.
+Errors: heads or widths that do not fit; a number above 0 for g (a value's or a tensor's is not looked at, and the state grows without end); rows of an encoder-decoder's source.
 `
 
 func doGatedDelta(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
@@ -196,6 +216,7 @@ func doGatedDelta(t *tracer, name string, args starlark.Tuple, kwargs []starlark
 	if in == nil || err != nil {
 		return &value{t: t}, err
 	}
+	t.falls(name, "g", in[3])
 	return t.made(t.b.GatedDelta(in[0], in[1], in[2], in[3], in[4], tile))
 }
 
@@ -207,7 +228,7 @@ Gives [H, dv]. RWKV-7 has q = r, g = −exp(−0.5)·sigmoid(w), a = −κ and b
 - v: [H, dv]; H is a multiple of K.
 - g: the logarithm of the decay, at most 0: [H], or [H, dk] for one of each channel; a value, a weight or a number.
 - tile: head h reads key head h mod K.
-Errors: heads or widths that do not fit.
+Errors: heads or widths that do not fit; a number above 0 for g (a value's or a tensor's is not looked at, and the state grows without end); rows of an encoder-decoder's source.
 `
 
 func doGeneralDelta(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
@@ -221,6 +242,7 @@ func doGeneralDelta(t *tracer, name string, args starlark.Tuple, kwargs []starla
 	if in == nil || err != nil {
 		return &value{t: t}, err
 	}
+	t.falls(name, "g", in[5])
 	return t.made(t.b.GeneralDelta(in[0], in[1], in[2], in[5], in[3], in[4], tile))
 }
 

@@ -10,7 +10,8 @@ import (
 )
 
 const docTokens = `tokens()
-The token's id. Shape []. Only embed takes it as an index.
+The token's id, as a number. Shape []. Arithmetic, less and where work on it, as on any value; embed takes it, and whole numbers that are computed from it, as an index. In an encoder(c) it is
+the source's. Ids up to 16777216 are exact, and so must be what is computed from them: floor(x / m) * m and the like.
 `
 
 func doTokens(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
@@ -46,10 +47,10 @@ func doPositions(t *tracer, name string, args starlark.Tuple, kwargs []starlark.
 const docEmbed = `embed(table, index=tokens(), guard=0, tied="")
 Row index of a table [rows, …]. Shape: the table's without its first axis.
 - table: the name of a tensor (.weight is appended if need be), or a weight.
-- index: the value that chooses the row, shape []: tokens(), positions(), or arithmetic on them.
+- index: the value that chooses the row, shape []: tokens(), positions(), or arithmetic on them whose outcome is a whole number.
 - guard: an index at or beyond it reads row 0 (0: none is).
 - tied: the tensor that serves where table is not stored.
-Errors: a table with fewer than two axes; an index that is not one number a row.
+Errors: a table with fewer than two axes; an index that is not one number a row. When the model runs: an index that is no whole number, or outside the table.
 `
 
 func doEmbed(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
@@ -214,7 +215,7 @@ func (t *tracer) named(v starlark.Value) (*weightValue, error) {
 const docConst = `const(numbers, shape=[len(numbers)])
 Numbers of the specification as a value that is the same for every token.
 - numbers: a list of numbers.
-- shape: a number or a list; its product must be the count of the numbers.
+- shape: a number or a list; its product must be the count of the numbers. const([3], shape = []) is a lone number, [].
 `
 
 func doConst(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {

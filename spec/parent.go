@@ -48,7 +48,7 @@ func traceChild(s *Spec, files Files) (*Traced, error) {
 		return nil, childFailure(r)
 	}
 	if r.Sketch {
-		return &Traced{Sketch: true, Config: r.Config, Ignored: r.Ignored, Unused: r.Unused, Unread: r.Unread, IdleIgnores: r.IdleIgnores}, nil
+		return &Traced{Sketch: true, Notes: printableNotes(r.Notes), Config: r.Config, Ignored: r.Ignored, Unused: r.Unused, Unread: r.Unread, IdleIgnores: r.IdleIgnores}, nil
 	}
 	g, err := graph.Decode(r.Graph)
 	if err != nil {
@@ -57,15 +57,20 @@ func traceChild(s *Spec, files Files) (*Traced, error) {
 	if err := checkStored(g, files); err != nil {
 		return nil, fmt.Errorf("spec: %s: %w: %w", s.Name, ErrTrace, err)
 	}
-	notes := r.Notes[:min(len(r.Notes), maxNotes)]
-	for i, n := range notes {
-		notes[i] = printable(n)
-	}
-	return &Traced{Notes: notes, Graph: g, Config: r.Config, Ignored: r.Ignored, Unused: r.Unused, Unread: r.Unread, IdleIgnores: r.IdleIgnores, Chat: r.Chat, MaxPositions: r.MaxPositions, Tasks: r.Tasks, Gives: r.Gives, Generation: r.Generation}, nil
+	return &Traced{Notes: printableNotes(r.Notes), Graph: g, Config: r.Config, Ignored: r.Ignored, Unused: r.Unused, Unread: r.Unread, IdleIgnores: r.IdleIgnores, Chat: r.Chat, MaxPositions: r.MaxPositions, Tasks: r.Tasks, Gives: r.Gives, Generation: r.Generation}, nil
 }
 
 // maxNotes bounds how many notes a child gives.
 const maxNotes = 100
+
+// printableNotes are the notes of a child as they may be shown.
+func printableNotes(notes []string) []string {
+	notes = notes[:min(len(notes), maxNotes)]
+	for i, n := range notes {
+		notes[i] = printable(n)
+	}
+	return notes
+}
 
 // maxMessage bounds what a stranger's specification makes us say.
 const maxMessage = 8 << 10
@@ -114,7 +119,7 @@ func childFailure(r reply) error {
 		p := &r.Problems[i]
 		p.Text, p.Tensor, p.Line.File = printable(p.Text), printable(p.Tensor), printable(p.Line.File)
 	}
-	return &FitError{Problems: r.Problems, Unread: r.Unread}
+	return &FitError{Problems: r.Problems, Unread: r.Unread, Printed: printableNotes(r.Notes)}
 }
 
 // runChild gives a fresh process the request and returns what it wrote. The

@@ -145,19 +145,42 @@ func (r *referenceWriter) library() error {
 		}
 		titled := false
 		for _, name := range slices.Sorted(maps.Keys(m)) {
-			f, ok := m[name].(*starlark.Function)
-			if !ok || strings.HasPrefix(name, "_") {
+			signature, text := name, ""
+			if f, ok := m[name].(*starlark.Function); ok {
+				signature, text = stdSignature(f), f.Doc()
+			} else if text = remark(file, name); text == "" {
+				continue // the tables of names stand below
+			}
+			if strings.HasPrefix(name, "_") {
 				continue
 			}
 			if !titled {
 				r.line("### " + file + "\n")
 				titled = true
 			}
-			r.line("**`" + stdSignature(f) + "`**  ")
-			r.line(plainText(strings.Join(strings.Fields(f.Doc()), " ")) + "\n")
+			r.line("**`" + signature + "`**  ")
+			r.line(plainText(strings.Join(strings.Fields(text), " ")) + "\n")
 		}
 	}
 	return nil
+}
+
+// remark is the comment line before a name that a file of the library gives a value.
+func remark(file, name string) string {
+	src, err := sources.ReadFile("std/" + strings.TrimPrefix(file, stdPrefix))
+	if err != nil {
+		return ""
+	}
+	before, _, ok := strings.Cut(string(src), "\n"+name+" = ")
+	if !ok {
+		return ""
+	}
+	at := strings.LastIndexByte(before, '\n') + 1
+	text, ok := strings.CutPrefix(before[at:], "# ")
+	if !ok || !strings.HasSuffix(before[:at], "\n\n") { // of several lines, they tell of the file
+		return ""
+	}
+	return text
 }
 
 // stdSignature writes a Starlark function's name, parameters and defaults.

@@ -36,6 +36,7 @@ func (p Problem) String() string {
 type FitError struct {
 	Problems []Problem // the one that stopped the trace, if any, last
 	Unread   []string  // configuration keys of the files that nothing asked for
+	Printed  []string  // what print(…) said before
 }
 
 func (e *FitError) Unwrap() error { return ErrTrace }
@@ -52,9 +53,13 @@ func (e *FitError) Error() string {
 		}
 		fit = append(fit, p)
 	}
-	if n := len(fit); n == 1 {
+	switch n := len(fit); {
+	case n == 0 && stop != "":
+		b.WriteString(stop)
+		stop = ""
+	case n == 1:
 		b.WriteString("1 problem")
-	} else {
+	default:
 		fmt.Fprintf(&b, "%d problems", n)
 	}
 	kinds, counts := Grouped(fit)
@@ -71,13 +76,16 @@ func (e *FitError) Error() string {
 	if stop != "" {
 		b.WriteString("\n  then the trace stopped: " + stop)
 	}
+	for _, p := range e.Printed {
+		b.WriteString("\n  " + p)
+	}
 	return fmt.Sprintf("spec: %v: %s", ErrTrace, b.String())
 }
 
 // report lists all problems, the unused tensors, and the error that stopped
 // the trace, if any.
 func (t *tracer) report(unused []string, stop error) error {
-	e := &FitError{Problems: t.problems, Unread: t.config.unread()}
+	e := &FitError{Problems: t.problems, Unread: t.config.unread(), Printed: t.printed}
 	for _, name := range unused {
 		e.Problems = append(e.Problems, Problem{Kind: ProblemUnused, Tensor: name, Text: "unused tensor " + t.describe(name) + ": name it in ignore(…) if it is not needed"})
 	}

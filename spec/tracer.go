@@ -55,6 +55,8 @@ type tracer struct {
 
 	methods []string // of quantisation that the specification reads itself
 
+	printed []string // by print(…), for whoever writes the specification
+
 	others   map[string]bool // stored tensors that are not the text model's
 	partNote string          // tells of them
 }
@@ -73,7 +75,7 @@ func newTracer(files Files, o Options) *tracer {
 		b: graph.NewBuilder(), files: files, opts: o, weights: map[string]*weightValue{},
 		changes: map[string]starlark.Callable{}, used: map[string]bool{}, perms: map[[2]int][]int{}, others: map[string]bool{},
 	}
-	t.thread = &starlark.Thread{Name: "spec", Load: loadStd, Print: func(*starlark.Thread, string) {}}
+	t.thread = &starlark.Thread{Name: "spec", Load: loadStd, Print: func(_ *starlark.Thread, s string) { t.print(s) }}
 	t.thread.SetMaxExecutionSteps(maxSteps)
 	t.thread.SetLocal(tracerKey, t)
 	t.b.At = t.where
@@ -180,7 +182,7 @@ func (t *tracer) run(file, source string) (*Traced, error) {
 	}
 	r, err := t.finish()
 	if r != nil {
-		r.Notes, r.Gives = notes, gives
+		r.Notes, r.Gives = append(t.printed, notes...), gives
 	}
 	return r, err
 }
@@ -294,7 +296,7 @@ func (t *tracer) fail(err error) error {
 	} else {
 		stop = err
 	}
-	if len(t.problems) > 0 {
+	if len(t.problems) > 0 || len(t.printed) > 0 {
 		return t.report(nil, stop)
 	}
 	return fmt.Errorf("spec: %w: %w", ErrTrace, stop)

@@ -32,7 +32,7 @@ func (v *value) String() string {
 	if v.node == nil {
 		return "value(unknown)"
 	}
-	return fmt.Sprintf("value(%s %s)", v.node.Op, shapeText(v.node.Shape))
+	return fmt.Sprintf("value(%s %s)", graph.Written(v.node.Op, v.node.Attr), shapeText(v.node.Shape))
 }
 
 func shapeText(s []int) string {

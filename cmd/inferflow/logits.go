@@ -22,8 +22,8 @@ func logitsCommand() *cobra.Command {
 		Short: "Logits of given token ids, a row a position",
 		Long: `Reads {"input_ids": [1, 2, 3]} on standard input and prints the logits of
 every position: {"logits": [[…], …]} with --json, else the five likeliest
-tokens of each. A classifier has the logits of its classes, an encoder without a
-head only its hidden values: {"hidden": [[…], …]}. An encoder-decoder takes its source as input_ids and has a row
+tokens of each. A classifier of texts has one row, the logits of its classes; an encoder without a
+head only its hidden values: {"hidden": [[…], …]}. What is pooled has one row. An encoder-decoder takes its source as input_ids and has a row
 for each of decoder_input_ids.`,
 		Example: `  echo '{"input_ids": [1, 2, 3]}' | inferflow logits ./model.gguf --exact --json`,
 		Args:    argsBetween(1, 1, "one model"),
@@ -89,10 +89,12 @@ type rowPrinter struct {
 // the largest of them mean nothing.
 func printerOf(m *model.Model, w *bufio.Writer, asJSON bool) (rowPrinter, error) {
 	p := rowPrinter{w: w, json: asJSON, key: "logits", ids: "id"}
+	g := m.Traced.Graph
+	p.once = g.Pooled()[g.Outputs[0].Node]
 	switch out := m.Outputs()[0]; out {
 	case embed.OutputLogits:
 	case embed.OutputScores:
-		p.ids, p.once = "class", true
+		p.ids = "class"
 	case embed.OutputTokenScores:
 		p.ids = "class"
 	case "spans":
@@ -107,6 +109,9 @@ func printerOf(m *model.Model, w *bufio.Writer, asJSON bool) (rowPrinter, error)
 }
 
 func (p *rowPrinter) row(v []float32) {
+	if p.once && p.n > 0 {
+		return
+	}
 	if !p.json {
 		p.likeliest(v)
 		return
@@ -128,9 +133,6 @@ func (p *rowPrinter) row(v []float32) {
 }
 
 func (p *rowPrinter) likeliest(v []float32) {
-	if p.once && p.n > 0 {
-		return
-	}
 	if p.n == 0 {
 		fmt.Fprintln(p.w, "  row "+strings.Repeat(fmt.Sprintf("%8s %8s", p.ids, "logit"), min(5, len(v))))
 	}

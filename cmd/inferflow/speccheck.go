@@ -131,7 +131,7 @@ func newCheckResult(name string, s *model.Sketch, tr *spec.Traced, err error) ch
 				r.problems = append(r.problems, p)
 			}
 		}
-		r.Fits, unread = len(r.problems) == 0, fit.Unread
+		r.Fits, unread, r.Notes = len(r.problems) == 0, fit.Unread, fit.Printed
 	case err != nil:
 		r.problems = []spec.Problem{{Kind: spec.ProblemStop, Text: strings.TrimPrefix(err.Error(), "spec: "+spec.ErrTrace.Error()+": ")}}
 	default:

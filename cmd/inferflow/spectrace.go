@@ -107,6 +107,8 @@ func runTrace(m *model.Model, tf traceFlags) error {
 func traceVerdict(rep *activations.Report, file string) error {
 	unknown := rep.Undecided()
 	switch {
+	case rep.Compared == 0 && len(rep.Apart) > 0:
+		return fmt.Errorf("spec trace: no value was compared: of %d names that both have the shapes differ, %s first", len(rep.Apart), rep.Apart[0].Name)
 	case rep.Compared == 0:
 		return fmt.Errorf("spec trace: no value of the specification has a name of %s", file)
 	case rep.First != nil:
@@ -176,7 +178,7 @@ func (p *tracePrinter) table(all bool) {
 		t.add(fmt.Sprint(m.Line.Line), m.Name, errorText(m.Error), what, p.text(m.Line))
 	}
 	for _, m := range p.rep.Apart {
-		t.add(fmt.Sprint(m.Line.Line), m.Name, "–", fmt.Sprintf("the reference's is %v", m.Shape), p.text(m.Line))
+		t.add(fmt.Sprint(m.Line.Line), m.Name, "–", fmt.Sprintf("not compared: the reference's is %v", m.Shape), p.text(m.Line))
 	}
 	t.limit = terminalWidth(os.Stdout)
 	_ = t.write(&p.b, "", colored(os.Stdout)) // a Builder does not fail
@@ -187,6 +189,7 @@ func (p *tracePrinter) table(all bool) {
 		fmt.Fprintf(&p.b, "; %d modules of the reference have no namesake (--all lists them)", n)
 	}
 	p.b.WriteByte('\n')
+	p.rowsInFront()
 	var other []string
 	for _, m := range p.rep.Matches {
 		if m.Unknown > 0 {
@@ -198,6 +201,31 @@ func (p *tracePrinter) table(all bool) {
 	}
 	if len(other) > 0 {
 		fmt.Fprintf(&p.b, "the reference's modules of these names give something else, for what is computed from them agrees: %s\n", clip(strings.Join(other, ", "), 200))
+	}
+}
+
+// rowsInFront tells of values of which the reference has more rows than there are ids.
+func (p *tracePrinter) rowsInFront() {
+	held, left, rows := 0, 0, 0
+	for _, m := range p.rep.Matches {
+		if m.Rows > 0 {
+			held, rows = held+1, m.Rows
+		}
+	}
+	for _, m := range p.rep.Apart {
+		if m.Rows > 0 {
+			left, rows = left+1, m.Rows
+		}
+	}
+	if rows == 0 {
+		return
+	}
+	fmt.Fprintf(&p.b, "%d values have another number of rows in the reference (%d) than there are ids: it puts rows before the text's, or leaves some out\n", held+left, rows)
+	if held > 0 {
+		fmt.Fprintf(&p.b, "  its last rows agree in %d of them\n", held)
+	}
+	if left > 0 {
+		fmt.Fprintf(&p.b, "  %d were not compared, for nothing tells which rows are the tokens'\n", left)
 	}
 }
 

@@ -28,6 +28,7 @@ type Match struct {
 	// not: the reference's module of that name gives something else, such as a
 	// norm that gates as well.
 	Namesake    bool
+	Rows        int // of the reference's value where it has another number of rows than the graph's; of a match its last are compared
 	node, asked int
 }
 
@@ -67,7 +68,7 @@ func (r *Report) Undecided() *Match {
 // encoder-decoder: the source, then the decoder's) and holds every named value
 // against the reference's. tol is the error from which on values differ.
 func Compare(m *ref.Machine, r *Reference, tol float64, batches ...*batch.Batch) (*Report, error) {
-	c := &comparison{r: r, rep: &Report{}, points: map[int][]point{}, tol: tol}
+	c := &comparison{r: r, rep: &Report{}, points: map[int][]point{}, tol: tol, pooled: m.Graph.Pooled()}
 	for _, p := range points(m.Graph) {
 		c.points[p.node] = append(c.points[p.node], p)
 	}
@@ -94,6 +95,7 @@ type comparison struct {
 	rep    *Report
 	points map[int][]point
 	tol    float64
+	pooled []bool // nodes with one row for all tokens
 }
 
 // visit compares a node's value with all that the reference has of it.
@@ -108,8 +110,15 @@ func (c *comparison) visit(n *graph.Node, v *ref.Value) error {
 			return err
 		}
 		m := Match{Name: t.Name, Line: n.Line, Layer: n.Layer, Shape: n.Shape, node: n.ID, asked: p.asked}
-		if !c.measure(&m, v, want, shape, p.pick) {
-			m.Shape = shape
+		held := v
+		if c.pooled[n.ID] && len(want) == v.Width && v.Rows > 0 {
+			held = &ref.Value{Rows: 1, Width: v.Width, Data: v.Row(0)}
+			shape = append([]int{1}, shape...)
+		}
+		if !c.measure(&m, held, want, shape, p.pick) {
+			if m.Shape = shape; rowsOf(shape, v.Width) != held.Rows {
+				m.Rows = rowsOf(shape, v.Width)
+			}
 			c.rep.Apart = append(c.rep.Apart, m)
 			continue
 		}
@@ -122,7 +131,7 @@ func (c *comparison) visit(n *graph.Node, v *ref.Value) error {
 // measure fills in the error; false where the shapes do not fit.
 func (c *comparison) measure(m *Match, v *ref.Value, want []float32, shape []int, pick []int) bool {
 	rows := v.Rows
-	if pick == nil && c.ahead(m, v, want, shape) {
+	if pick == nil && (c.ahead(m, v, want, shape) || c.behindOthers(m, v, want, shape)) {
 		return true
 	}
 	*m = Match{Name: m.Name, Line: m.Line, Layer: m.Layer, Shape: m.Shape, node: m.node, asked: m.asked}
@@ -181,6 +190,33 @@ func (c *comparison) ahead(m *Match, v *ref.Value, want []float32, shape []int) 
 	}
 	c.hold(m, v, want, func(i, j int) int { return j*shape[n-1] + i })
 	return m.Error <= c.tol
+}
+
+// behindOthers holds a value against a reference that puts rows of its own before
+// the text's: its last rows are the tokens'. Only agreement tells.
+func (c *comparison) behindOthers(m *Match, v *ref.Value, want []float32, shape []int) bool {
+	n := rowsOf(shape, v.Width)
+	if n <= v.Rows || v.Rows == 0 || len(want) != n*v.Width {
+		return false
+	}
+	c.hold(m, v, want, func(i, j int) int { return (n-v.Rows+i)*v.Width + j })
+	m.Rows = n
+	return m.Error <= c.tol
+}
+
+// rowsOf is the number of rows of a value [rows, …] of a width; 0: it is none.
+func rowsOf(shape []int, width int) int {
+	if len(shape) < 2 {
+		return 0
+	}
+	n := 1
+	for _, d := range shape[1:] {
+		n *= d
+	}
+	if n != width {
+		return 0
+	}
+	return shape[0]
 }
 
 // hold compares all numbers and, where they differ, tells how.

@@ -16,7 +16,8 @@ var ReduceFuncs = map[string]bool{"mean": true, "std": true, "sum": true, "max":
 
 // infer gives the shape and rows of an operation's result, or says what does not fit.
 func infer(g *Graph, op Op, attr any, want []int, in []*Node) (shape []int, rows Rows, err error) {
-	rows, err = joinRows(op, in)
+	word := Written(op, attr)
+	rows, err = joinRows(op, word, in)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -63,7 +64,7 @@ func infer(g *Graph, op Op, attr any, want []int, in []*Node) (shape []int, rows
 		shape, err = inferIndex(g, a, in)
 	case *ConvAttr, *ScanAttr, *DeltaAttr, *LinearAttentionAttr:
 		if rows == RowsMemory {
-			return nil, 0, fmt.Errorf("%s: keeps a state of the tokens; the encoder's output has none", op)
+			return nil, 0, NoState(word)
 		}
 		rows = RowsToken
 		shape, err = inferState(g, attr, in)
@@ -79,7 +80,7 @@ func infer(g *Graph, op Op, attr any, want []int, in []*Node) (shape []int, rows
 		shape, rows, err = inferSimple(op, attr, want, in, rows)
 	}
 	if err == nil && rows == RowsToken && op != OpAttention && anyMemory(in) {
-		err = fmt.Errorf("%s: is not possible in an encoder", op)
+		err = fmt.Errorf("%s: is not possible in the encoder of an encoder-decoder", word)
 	}
 	return shape, rows, err
 }
@@ -95,7 +96,13 @@ func anyMemory(in []*Node) bool {
 	return slices.ContainsFunc(in, func(n *Node) bool { return n.Rows == RowsMemory })
 }
 
-func joinRows(op Op, in []*Node) (Rows, error) {
+// NoState is the error of a word that keeps a state where no state is kept.
+func NoState(word string) error {
+	return fmt.Errorf("%s: keeps a state of the tokens, and rows of the source keep none: it is not possible in the encoder of an encoder-decoder, nor of its memory", word)
+}
+
+// joinRows joins what the inputs are rows of; word is how the operation is written.
+func joinRows(op Op, word string, in []*Node) (Rows, error) {
 	rows := RowsConst
 	for _, n := range in {
 		switch {
@@ -105,10 +112,10 @@ func joinRows(op Op, in []*Node) (Rows, error) {
 		case op == OpAttention:
 			rows = RowsToken
 		default:
-			return 0, fmt.Errorf("%s: mixes rows of tokens with rows of the encoder's output", op)
+			return 0, fmt.Errorf("%s: mixes rows of tokens with rows of the encoder's output, of which only attention makes rows of tokens", word)
 		}
 		if n.Op == OpRoute && op != OpExperts && op != OpExpertLinear {
-			return 0, fmt.Errorf("%s: takes a value, got a route", op)
+			return 0, fmt.Errorf("%s: takes a value, got what route returned, which only experts and expert_linear take", word)
 		}
 	}
 	return rows, nil

@@ -31,8 +31,8 @@ func inferAttention(g *Graph, a *AttentionAttr, in []*Node) ([]int, Rows, error)
 	if a.Heads != q[0] || a.KVHeads != c.Heads {
 		return nil, 0, fmt.Errorf("attention: states %d of %d heads, got %d of %d", a.Heads, a.KVHeads, q[0], c.Heads)
 	}
-	if a.Mask != MaskCausal && a.Mask != MaskChunk && a.Mask != MaskFull || a.Window < 0 || a.Mask == MaskChunk && a.Window == 0 {
-		return nil, 0, fmt.Errorf("attention: mask %q with window %d is not known", a.Mask, a.Window)
+	if err := knownMask(a); err != nil {
+		return nil, 0, err
 	}
 	if err := inferBuckets(a, c, q[0], more); err != nil {
 		return nil, 0, err
@@ -50,6 +50,19 @@ func inferAttention(g *Graph, a *AttentionAttr, in []*Node) ([]int, Rows, error)
 		return nil, 0, err
 	}
 	return []int{q[0], c.ValueDim + open(a.Open)}, rows, relative("attention", a.Relative, a.Farthest, q[0], a.TwoSided)
+}
+
+// knownMask refuses masks that are none.
+func knownMask(a *AttentionAttr) error {
+	switch {
+	case a.Mask != MaskCausal && a.Mask != MaskChunk && a.Mask != MaskFull:
+		return fmt.Errorf("attention: there is no mask %q; the masks are %q, %q and %q", a.Mask, MaskCausal, MaskFull, MaskChunk)
+	case a.Window < 0:
+		return fmt.Errorf("attention: a window of %d keys is none", a.Window)
+	case a.Mask == MaskChunk && a.Window == 0:
+		return fmt.Errorf("attention: the mask %q needs window, the tokens of a block", MaskChunk)
+	}
+	return nil
 }
 
 // inferBuckets checks what is added to the scores by bucket of the distance.

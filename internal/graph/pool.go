@@ -41,6 +41,35 @@ func Whole(g *Graph) bool {
 	return false
 }
 
+// Pooled marks the nodes that hold one row for a whole sequence, given for each
+// of its tokens alike: what pool makes, and what is computed of that and of
+// what is the same for all tokens.
+func (g *Graph) Pooled() []bool {
+	pooled := make([]bool, len(g.Nodes))
+	for i, n := range g.Nodes {
+		pooled[i] = n.Op == OpPool
+		if n.Op == OpPool || seesOthers(n) {
+			continue
+		}
+		for _, in := range n.In {
+			if g.Nodes[in].Rows == RowsConst {
+				continue
+			}
+			if pooled[i] = pooled[in]; !pooled[i] {
+				break
+			}
+		}
+	}
+	return pooled
+}
+
+// seesOthers says that an operation looks at other tokens than its own, through
+// a cache: of equal rows it makes rows that differ.
+func seesOthers(n *Node) bool {
+	_, ok := CacheOf(n)
+	return ok
+}
+
 // Live marks the nodes that some output depends on. A reader of a shared cache
 // depends on the node that fills it.
 func (g *Graph) Live() []bool {

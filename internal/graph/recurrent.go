@@ -135,23 +135,24 @@ func inferScan(g *Graph, a *ScanAttr, in []*Node) ([]int, error) {
 }
 
 func inferDelta(g *Graph, a *DeltaAttr, in []*Node) ([]int, error) {
+	word := Written(OpGatedDelta, a)
 	if want := a.inputs(); len(in) != want {
-		return nil, fmt.Errorf("gated_delta: takes %d inputs, got %d", want, len(in))
+		return nil, fmt.Errorf("%s: takes %d inputs, got %d", word, want, len(in))
 	}
 	q, k, v, decay, beta := in[0].Shape, in[1].Shape, in[2].Shape, in[3].Shape, in[4].Shape
 	switch {
 	case len(q) != 2 || len(v) != 2 || !slices.Equal(q, k):
-		return nil, fmt.Errorf("gated_delta: takes q, k [key heads, dk] and v [heads, dv], got %v, %v and %v", q, k, v)
+		return nil, fmt.Errorf("%s: takes q, k [key heads, dk] and v [heads, dv], got %v, %v and %v", word, q, k, v)
 	case q[0] < 1 || v[0]%q[0] != 0:
-		return nil, fmt.Errorf("gated_delta: %d key heads do not divide %d heads", q[0], v[0])
+		return nil, fmt.Errorf("%s: %d key heads do not divide %d heads", word, q[0], v[0])
 	case !slices.Equal(decay, v[:1]) && !slices.Equal(decay, []int{v[0], q[1]}):
-		return nil, fmt.Errorf("gated_delta: the decay is [%d] or [%d, %d], got %v", v[0], v[0], q[1], decay)
+		return nil, fmt.Errorf("%s: the decay is [%d] or [%d, %d], got %v", word, v[0], v[0], q[1], decay)
 	case a.General && (!slices.Equal(beta, q) || !slices.Equal(in[5].Shape, q)):
 		return nil, fmt.Errorf("general_delta: a and b are %v as k, got %v and %v", q, beta, in[5].Shape)
 	case !a.General && !slices.Equal(beta, v[:1]):
 		return nil, fmt.Errorf("gated_delta: beta is one number a head, [%d], got %v", v[0], beta)
 	}
-	return v, state(g, "gated_delta", a.Cache, v[0], q[1], v[1])
+	return v, state(g, word, a.Cache, v[0], q[1], v[1])
 }
 
 func (a *DeltaAttr) inputs() int {

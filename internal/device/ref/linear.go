@@ -2,13 +2,15 @@ package ref
 
 import (
 	"fmt"
+	"math"
 	"sync"
 
 	"github.com/inferflow/inferflow/internal/graph"
 	"github.com/inferflow/inferflow/internal/weight"
 )
 
-func (m *Machine) embed(a *graph.EmbedAttr, ids, out *Value) error {
+// embed reads rows of a table; of is the node whose numbers choose them.
+func (m *Machine) embed(a *graph.EmbedAttr, of *graph.Node, ids, out *Value) error {
 	t, err := m.weight(a.Table)
 	if err != nil {
 		return err
@@ -18,12 +20,16 @@ func (m *Machine) embed(a *graph.EmbedAttr, ids, out *Value) error {
 		perID = out.Width / n
 	}
 	for i := 0; i < out.Rows; i++ {
-		id := int(ids.Row(i)[0])
+		x := float64(ids.Row(i)[0])
+		if x != math.Trunc(x) {
+			return fmt.Errorf("%s %v is no whole number: floor(x) makes one", indexed(of), x)
+		}
+		id := int(x)
 		if a.Guard > 0 && id >= a.Guard {
 			id = 0
 		}
 		if id < 0 || id >= t.Shape[0] {
-			return fmt.Errorf("token id %d is outside the table of %d rows", id, t.Shape[0])
+			return fmt.Errorf("%s %d is outside the table of %d rows", indexed(of), id, t.Shape[0])
 		}
 		c := t.Shape.Cols()
 		for k := 0; k < perID; k++ {
@@ -33,6 +39,19 @@ func (m *Machine) embed(a *graph.EmbedAttr, ids, out *Value) error {
 		}
 	}
 	return nil
+}
+
+// indexed says what numbers choose the rows of a table.
+func indexed(of *graph.Node) string {
+	switch of.Op {
+	case graph.OpTokens:
+		return "token id"
+	case graph.OpPositions:
+		return "position"
+	case graph.OpTypes:
+		return "token type"
+	}
+	return "index"
 }
 
 func (m *Machine) linear(a *graph.LinearAttr, x, out *Value) error {

@@ -180,7 +180,7 @@ func (m *Machine) compute(n *graph.Node, in []*Value, b *batch.Batch, out *Value
 		}
 		return nil
 	case graph.OpEmbed:
-		return m.embed(n.Attr.(*graph.EmbedAttr), in[0], out)
+		return m.embed(n.Attr.(*graph.EmbedAttr), m.Graph.Nodes[n.In[0]], in[0], out)
 	case graph.OpLinear:
 		return m.linear(n.Attr.(*graph.LinearAttr), in[0], out)
 	case graph.OpNorm:
