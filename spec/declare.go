@@ -168,7 +168,7 @@ What the GGUF metadata calls differently, or loses. Nothing here touches a folde
 - config: {key of config.json: GGUF key without the architecture, or list of them}; keys of general meaning are known (below).
 - override: {key of config.json: (value, "the reason")}. The value goes before the file's; it may be a function of c. The reason is shown by explain.
   It is passed over in a file that carries the model's config.json, as convert writes it.
-- folder: {key of config.json: value, or function of c}: what config.json says that follows from GGUF's keys and tensors, for convert to a folder. None takes a key out.
+- folder: {key of config.json: value, or function of c}: what config.json says that follows from GGUF's keys and tensors, for convert to a folder. None takes a key out, the text "null" writes null, which is not what a missing key means.
 - differs: a function of c: how llama.cpp answers otherwise whatever the file says, or None; told where one is converted. False says that it answers alike, though
   the metadata alone would be read otherwise here.
 - aside: a function of c: patterns of tensors (the reference's names) that llama.cpp has no room for in this model, or None; convert keeps them among the metadata.

@@ -192,9 +192,12 @@ func (r *rebinder) inFolder(config map[string]any) error {
 					return r.from.fail(err)
 				}
 			}
-			if v == starlark.None {
+			switch v {
+			case starlark.None:
 				delete(config, key)
-			} else {
+			case starlark.String("null"):
+				config[key] = nil
+			default:
 				put(config, key, plain(v))
 			}
 		}
