@@ -48,6 +48,7 @@ func (f *INI) Engine() (*Service, error) {
 	}
 	r := f.reader(f.Section("main"), nil)
 	name := r.engineFile()
+	r.tool()
 	switch {
 	case r.err != nil:
 		return nil, r.err
@@ -87,6 +88,15 @@ func (f *INI) Queries() (*Queries, error) {
 	}
 	q.List, err = f.queryList(list)
 	return q, err
+}
+
+// tool reads what a tool's file has beside a service's: what is broken there is
+// refused by whoever reads the file.
+func (r *reader) tool() {
+	r.temperature()
+	r.number("query_random_seed", 0, 1<<31-1)
+	r.number("max_length", 0, 1<<28)
+	r.number("stride", 0, 1<<28)
 }
 
 // temperature is that of the queries; −1 where none is given.

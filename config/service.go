@@ -117,6 +117,7 @@ func (f *INI) Service() (*Service, error) {
 	s.Parallel = e.number("max_concurrent_queries", 0, 1<<16)
 	s.Devices, _ = e.text("devices")
 	names, _ := e.text("models")
+	main.tool()
 	if main.err != nil || e.err != nil {
 		return nil, first(main.err, e.err)
 	}

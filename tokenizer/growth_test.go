@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -133,5 +134,44 @@ func TestBadIDs(t *testing.T) {
 		if _, err := FromJSON([]byte(`{"post_processor":`+part+`,"model":{`+bytePieces+`}}`), nil); !errors.Is(err, ErrInvalid) || !strings.Contains(err.Error(), says) {
 			t.Errorf("%s: %v", part, err)
 		}
+	}
+}
+
+// TestAroundBomb: a template whose few tokens stand for many ids each is refused
+// before they are made, and one of pairs is not read.
+func TestAroundBomb(t *testing.T) {
+	const items, each = 4000, 2000
+	ids := strings.TrimSuffix(strings.Repeat("0,", each), ",")
+	many := strings.Repeat(`{"SpecialToken":{"id":"x","type_id":0}},`, items)
+	a, b := `{"Sequence":{"id":"A","type_id":0}}`, `{"Sequence":{"id":"B","type_id":0}}`
+	for name, c := range map[string]struct {
+		single, pair string
+		fails        bool
+	}{
+		"before": {many + a, "", true},
+		"behind": {a + "," + strings.TrimSuffix(many, ","), "", true},
+		"pairs":  {a, a + "," + many + b, false},
+	} {
+		file := []byte(`{"post_processor":{"type":"TemplateProcessing","single":[` + c.single + `],"pair":[` + c.pair + `],"special_tokens":{"x":{"id":"x","ids":[` + ids + `]}}},"model":{` + bytePieces + `}}`)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		tok, err := FromJSON(file, nil)
+		runtime.ReadMemStats(&after)
+		if made := after.TotalAlloc - before.TotalAlloc; made > items*each {
+			t.Errorf("%s: %d bytes were made", name, made)
+		}
+		if c.fails != errors.Is(err, ErrInvalid) || !c.fails && err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		if err == nil {
+			if _, _, _, err := tok.EncodePair("a", "b", 0); !errors.Is(err, ErrNoPair) {
+				t.Errorf("%s: %v", name, err)
+			}
+		}
+	}
+	nested := strings.TrimSuffix(strings.Repeat(`{"type":"BertProcessing","sep":["x",0],"cls":["x",0]},`, 2000), ",")
+	if _, err := FromJSON([]byte(`{"post_processor":{"type":"Sequence","processors":[`+nested+`]},"model":{`+bytePieces+`}}`), nil); !errors.Is(err, ErrInvalid) {
+		t.Errorf("many processors: %v", err)
 	}
 }

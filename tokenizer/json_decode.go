@@ -124,11 +124,13 @@ func (r *jsonReader) postProcessor(raw string) error {
 	if isNull(raw) {
 		return nil
 	}
-	if err := r.processor(raw, 0); err != nil {
-		return err
-	}
-	if n := max(len(r.t.prefix), len(r.t.suffix)); n > maxAround {
-		return fmt.Errorf("%w: it adds %d ids to a text, want at most %d on a side", ErrInvalid, n, maxAround)
+	return r.processor(raw, 0)
+}
+
+// fewAround refuses more ids on a side than are added, before more are made.
+func fewAround(prefix, suffix int) error {
+	if n := max(prefix, suffix); n > maxAround {
+		return fmt.Errorf("%w: it adds %d ids or more to a text, want at most %d on a side", ErrInvalid, n, maxAround)
 	}
 	return nil
 }
@@ -160,7 +162,10 @@ func (r *jsonReader) processor(raw string, depth int) error {
 		r.t.prefix = append([]int32{cls}, r.t.prefix...)
 		r.t.suffix = append(r.t.suffix, sep)
 		r.t.pair = pairOf(cls, sep, stepType(p.Type) == "PairDoubled")
-		return err
+		if err != nil {
+			return err
+		}
+		return fewAround(len(r.t.prefix), len(r.t.suffix))
 	case "TemplateProcessing":
 		return r.template(&p)
 	}
@@ -201,6 +206,9 @@ func (r *jsonReader) template(p *processorJSON) error {
 				prefix = append(prefix, int32(id))
 			} else {
 				suffix = append(suffix, int32(id))
+			}
+			if err := fewAround(len(r.t.prefix)+len(prefix), len(r.t.suffix)+len(suffix)); err != nil {
+				return err
 			}
 		}
 	}

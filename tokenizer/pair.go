@@ -29,7 +29,11 @@ func pairOf(cls, sep int32, doubled bool) []pairPart {
 func (r *jsonReader) pairTemplate(p *processorJSON) error {
 	var out []pairPart
 	var seen [3]int
+	made := 0 // parts and their ids
 	for i, part := range p.Pair {
+		if made++; len(out) == maxAround { // such pairs are not read
+			return nil
+		}
 		switch {
 		case part.Sequence != nil:
 			n := map[string]int{"A": 1, "B": 2}[part.Sequence.ID]
@@ -39,6 +43,9 @@ func (r *jsonReader) pairTemplate(p *processorJSON) error {
 			token, ok := p.SpecialTokens[part.Special.ID]
 			if !ok {
 				return fmt.Errorf("%w: the template of pairs names %.40q, which special_tokens lacks", ErrInvalid, part.Special.ID)
+			}
+			if made += len(token.IDs); made > 4*maxAround { // around two texts, and between them
+				return nil
 			}
 			ids := make([]int32, 0, len(token.IDs))
 			for _, id := range token.IDs {
@@ -52,7 +59,7 @@ func (r *jsonReader) pairTemplate(p *processorJSON) error {
 			return fmt.Errorf("%w: part %d of the template of pairs is neither a token nor a text", ErrInvalid, i)
 		}
 	}
-	if seen == [3]int{0, 1, 1} && len(out) <= maxAround {
+	if seen == [3]int{0, 1, 1} {
 		r.t.pair = out
 	}
 	return nil

@@ -136,7 +136,7 @@ func (p *puller) remove(ctx context.Context, ref string, t target) error {
 	defer unlock()
 	dest, found := p.path(t), false
 	dir := dest + unpackedSuffix
-	for _, path := range []string{dest + stampSuffix, dest, dest + partialSuffix, dest + partialSuffix + ".json", p.wheelDir(t), dir, dir + unpackSuffix} {
+	for _, path := range []string{dest + stampSuffix, dest, dest + partialSuffix, dest + partialSuffix + ".json", p.wheelDir(t), dir, dir + unpackSuffix, dir + wholeSuffix} {
 		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 			continue
 		}

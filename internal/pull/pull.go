@@ -90,7 +90,7 @@ func Resolve(ctx context.Context, ref string, o Options) (string, error) {
 	}
 	path, err = p.obtain(ctx, ref, t)
 	if err == nil && isArchive(path) {
-		return p.unzipped(ctx, path)
+		return p.unzipped(ctx, path, t)
 	}
 	return path, err
 }

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 )
 
 // ErrArchive marks a zip archive that is not unpacked.
@@ -21,18 +22,38 @@ const (
 	freeGrowth = 256 << 20 // bytes that may come of an archive of any size
 )
 
-// The folder that an archive is unpacked to, and that of one under way.
+// The folder that an archive is unpacked to, that of one under way, and the file
+// that says which archive the folder is all of.
 const (
 	unpackedSuffix = ".d"
 	unpackSuffix   = ".unpack"
+	wholeSuffix    = ".whole"
 )
 
-// unzipped is the folder that the archive at path holds, unpacked beside it: a
-// model that is published as one zip. The folder gets its name when it is whole.
-func (p *puller) unzipped(ctx context.Context, path string) (string, error) {
+// unzipped is the folder that the archive of a target at path holds, unpacked
+// beside it: a model that is published as one zip. One process unpacks it at a
+// time, and the folder gets its name when it is whole.
+func (p *puller) unzipped(ctx context.Context, path string, t target) (string, error) {
 	dir := path + unpackedSuffix
 	if fresh(dir, path) {
 		return modelRoot(dir), nil
+	}
+	unlock, err := p.lock(ctx, t)
+	if err != nil {
+		return "", err
+	}
+	defer unlock()
+	if fresh(dir, path) { // another process unpacked it meanwhile
+		return modelRoot(dir), nil
+	}
+	return p.unpackArchive(ctx, path, dir)
+}
+
+// unpackArchive makes the folder of an archive; the target's lock is held.
+func (p *puller) unpackArchive(ctx context.Context, path, dir string) (string, error) {
+	mark, err := markOf(path)
+	if err != nil {
+		return "", fmt.Errorf("pull: %w", err)
 	}
 	z, err := zip.OpenReader(path)
 	if err != nil {
@@ -58,11 +79,15 @@ func (p *puller) unzipped(ctx context.Context, path string) (string, error) {
 		}
 	}
 	m.end()
+	os.Remove(dir + wholeSuffix)
 	if err = os.RemoveAll(dir); err == nil {
 		err = os.Rename(tmp, dir)
 	}
 	if err != nil {
 		return "", fmt.Errorf("pull: %w", err)
+	}
+	if err := writeFile(dir+wholeSuffix, []byte(mark)); err != nil {
+		return "", err
 	}
 	return modelRoot(dir), nil
 }
@@ -86,14 +111,31 @@ func isArchive(path string) bool {
 	return form(head[:n]) == formOf[".zip"]
 }
 
-// fresh says that the folder was made of the archive as it is.
+// fresh says that the folder holds all of the archive as it is.
 func fresh(dir, archive string) bool {
-	d, err := os.Stat(dir)
+	if st, err := os.Stat(dir); err != nil || !st.IsDir() {
+		return false
+	}
+	want, err := markOf(archive)
 	if err != nil {
 		return false
 	}
-	a, err := os.Stat(archive)
-	return err == nil && !d.ModTime().Before(a.ModTime())
+	f, err := os.Open(dir + wholeSuffix)
+	if err != nil {
+		return false
+	}
+	defer f.Close()
+	got, err := io.ReadAll(io.LimitReader(f, int64(len(want))+1))
+	return err == nil && string(got) == want
+}
+
+// markOf tells an archive from what may come in its place.
+func markOf(archive string) (string, error) {
+	st, err := os.Stat(archive)
+	if err != nil {
+		return "", err
+	}
+	return fmt.Sprintf("%d bytes of %s\n", st.Size(), st.ModTime().UTC().Format(time.RFC3339Nano)), nil
 }
 
 // modelRoot is the folder itself, or the only one in it.

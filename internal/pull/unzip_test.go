@@ -4,10 +4,12 @@ import (
 	"archive/zip"
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 func writeZip(t *testing.T, path string, edit func(*zip.Writer)) {
@@ -34,6 +36,72 @@ func put(t *testing.T, z *zip.Writer, name, text string) {
 	}
 }
 
+// zipped is the target of the archives here, whose lock they are unpacked under.
+var zipped = target{label: "m.zip", dest: "m.zip"}
+
+// TestUnzipsOnce: of several that want a folder at once, one unpacks it, and
+// all find it whole; a folder without the mark of its archive is made anew.
+func TestUnzipsOnce(t *testing.T) {
+	cache, path := t.TempDir(), ""
+	const files = 200
+	open := func(note func(string)) *puller {
+		p, err := newPuller(Options{Cache: cache, Note: note})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return p
+	}
+	path = filepath.Join(cache, "m.zip")
+	writeZip(t, path, func(z *zip.Writer) {
+		for i := range files {
+			put(t, z, fmt.Sprintf("f%d", i), "x")
+		}
+	})
+	whole := func() error {
+		dir, err := open(nil).unzipped(context.Background(), path, zipped)
+		if err != nil {
+			return err
+		}
+		list, err := os.ReadDir(dir)
+		if err == nil && len(list) != files {
+			err = fmt.Errorf("%d files of %d", len(list), files)
+		}
+		return err
+	}
+	for round := range 3 {
+		errs := make(chan error)
+		for range 4 {
+			go func() { errs <- whole() }()
+		}
+		for range 4 {
+			if err := <-errs; err != nil {
+				t.Errorf("round %d: %v", round, err)
+			}
+		}
+		switch round {
+		case 0: // as a process leaves it that was ended
+			os.Remove(filepath.Join(path+unpackedSuffix, "f7"))
+			os.Remove(path + unpackedSuffix + wholeSuffix)
+		case 1: // another archive in its place
+			if err := os.Chtimes(path, time.Time{}, time.Now().Add(-time.Hour)); err != nil {
+				t.Fatal(err)
+			}
+			os.Remove(filepath.Join(path+unpackedSuffix, "f7"))
+		}
+	}
+	p := open(nil)
+	unlock, err := p.lock(context.Background(), zipped)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unlock()
+	os.Remove(path + unpackedSuffix + wholeSuffix)
+	ctx, cancel := context.WithCancel(context.Background())
+	if _, err := open(func(string) { cancel() }).unzipped(ctx, path, zipped); !errors.Is(err, context.Canceled) {
+		t.Errorf("unpacked beside another: %v", err)
+	}
+}
+
 func TestUnzipped(t *testing.T) {
 	p, err := newPuller(Options{Cache: t.TempDir()})
 	if err != nil {
@@ -42,7 +110,7 @@ func TestUnzipped(t *testing.T) {
 	path := filepath.Join(p.Cache, "m.zip")
 	writeZip(t, path, func(z *zip.Writer) { put(t, z, "m/config.json", "{}"); put(t, z, "m/1_Pooling/config.json", "{}") })
 	for range 2 { // the second time it is there
-		dir, err := p.unzipped(context.Background(), path)
+		dir, err := p.unzipped(context.Background(), path, zipped)
 		if err != nil || dir != filepath.Join(path+".d", "m") {
 			t.Fatalf("%s: %v", dir, err)
 		}
@@ -82,7 +150,7 @@ func TestUnzipRefuses(t *testing.T) {
 	} {
 		path := filepath.Join(p.Cache, "bad.zip")
 		writeZip(t, path, edit)
-		_, err := p.unzipped(context.Background(), path)
+		_, err := p.unzipped(context.Background(), path, zipped)
 		if err == nil || !errors.Is(err, ErrArchive) || !strings.Contains(err.Error(), strings.TrimSpace(name)) {
 			t.Errorf("%s: %v", name, err)
 		}
