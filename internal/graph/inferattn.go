@@ -145,8 +145,11 @@ func attentionInputs(a *AttentionAttr, c *Cache, in []*Node) (heads, tables []*N
 	return in, tables, nil
 }
 
-// alongside says that x has a row where q has one.
-func alongside(x, q *Node) bool { return x.Rows == q.Rows || x.Rows == RowsConst }
+// alongside says that x has a row where the attention of q has one: queries that
+// are the same for all tokens are asked by each of them.
+func alongside(x, q *Node) bool {
+	return x.Rows == q.Rows || x.Rows == RowsConst || x.Rows == RowsToken && q.Rows == RowsConst
+}
 
 // attentionRows says whose rows an attention computes: those of its queries.
 func attentionRows(a *AttentionAttr, c Cache, in []*Node) (Rows, error) {

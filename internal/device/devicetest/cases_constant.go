@@ -112,7 +112,7 @@ var constantKept = []constantCase{
 		read.Cache = a.Attr.(*graph.AttentionAttr).Cache
 		return n.AttentionShared(in[0], read)
 	}},
-	{name: "attention, sinks", in: [][]int{headShape, keyShape, {2, 12}, {4}}, takes: func(set int) bool { return set&1 == set>>3 }, build: func(n *net, in []*graph.Node) (*graph.Node, error) {
+	{name: "attention, sinks", in: [][]int{headShape, keyShape, {2, 12}, {4}}, build: func(n *net, in []*graph.Node) (*graph.Node, error) {
 		a := causal
 		a.SinkOf = true
 		return n.Attention(in[0], in[1], in[2], a, in[3])

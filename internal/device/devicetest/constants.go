@@ -152,6 +152,7 @@ func (c constantCase) net(t *testing.T, seed uint64, set int, spread bool) (n *n
 	}
 	x = n.add(x, n.linear(n.flat(first), width))
 	n.Layer = 1
+	x = n.attend(x, heads{q: 2, kv: 1, dim: 16}, graph.AttentionAttr{}, nil) // all rows of the first layer are needed
 	if y, err = c.build(n, in); err != nil {
 		return nil, nil, err
 	}
