@@ -195,11 +195,17 @@ func (c *comparison) ahead(m *Match, v *ref.Value, want []float32, shape []int) 
 // behindOthers holds a value against a reference that puts rows of its own before
 // the text's: its last rows are the tokens'. Only agreement tells.
 func (c *comparison) behindOthers(m *Match, v *ref.Value, want []float32, shape []int) bool {
-	n := rowsOf(shape, v.Width)
-	if n <= v.Rows || v.Rows == 0 || len(want) != n*v.Width {
+	if len(shape) < 2 || v.Rows == 0 {
 		return false
 	}
-	c.hold(m, v, want, func(i, j int) int { return (n-v.Rows+i)*v.Width + j })
+	n, at := rowsOf(shape, v.Width), func(i, j int) int { return (len(want)/v.Width-v.Rows+i)*v.Width + j }
+	if k := shape[len(shape)-1]; n == 0 && len(want) == k*v.Width { // [channels, rows], as convolutions take it
+		n, at = k, func(i, j int) int { return j*k + k - v.Rows + i }
+	}
+	if n <= v.Rows || len(want) != n*v.Width {
+		return false
+	}
+	c.hold(m, v, want, at)
 	m.Rows = n
 	return m.Error <= c.tol
 }

@@ -22,6 +22,16 @@ func TestRowsInFront(t *testing.T) {
 	if !c.measure(&m, v, want, []int{front + rows, width}, nil) || m.Rows != front+rows || m.Error != 0 {
 		t.Errorf("%+v", m)
 	}
+	turned := make([]float32, len(want))
+	for i := range front + rows {
+		for j := range width {
+			turned[j*(front+rows)+i] = want[i*width+j]
+		}
+	}
+	m = Match{}
+	if !c.measure(&m, v, turned, []int{width, front + rows}, nil) || m.Rows != front+rows || m.Error != 0 {
+		t.Errorf("channels first: %+v", m)
+	}
 	want[front*width] += 7
 	m = Match{}
 	if c.measure(&m, v, want, []int{front + rows, width}, nil) || m.Rows != 0 {

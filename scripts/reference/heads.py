@@ -35,7 +35,7 @@ def randomize(model):
                 p.copy_(p + 0.2 * r)
 
 
-def rows(head, out, n):
+def rows(head, out):
     if head == "Model":
         return out.last_hidden_state[0].tolist()
     if head == "ForQuestionAnswering" and not hasattr(out, "start_logits"):
@@ -88,7 +88,7 @@ def main():
                 folder = out / f"{family}~{head}"
                 model.save_pretrained(folder)
                 with torch.no_grad():
-                    want = rows(head, model(input_ids=torch.tensor([ids])), len(ids))
+                    want = rows(head, model(input_ids=torch.tensor([ids])))
                 if want is None:
                     continue
                 result = check(binary, folder, ids, want)
