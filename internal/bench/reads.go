@@ -43,6 +43,9 @@ func readsOf(p *program.Program, src Source, keyBytes, valueBytes int) *reads {
 }
 
 func stepOf(p *program.Program, s *program.Step, src Source) (r stepReads) {
+	if s.Rows == graph.RowsConst {
+		return r // computed once, at load
+	}
 	s.Visit(func(b *program.Buf, write bool) {
 		if write {
 			r.outOnly = p.Buffers[*b].Out
