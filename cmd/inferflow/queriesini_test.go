@@ -127,6 +127,16 @@ func TestMaskQueries(t *testing.T) {
 	if want := []int32{5, 6, 13}; err != nil || !slices.Equal(enc.IDs, want) {
 		t.Errorf("%v, want %v, %v", enc.IDs, want, err)
 	}
+	asked := []string{"the [MASK]", "no mask", "[MASK] the"}
+	var done []int
+	err = (&textFlags{}).fill(context.Background(), e, fillList{n: len(asked), top: 2, title: func(i int) string { return titleOf("query", i, asked[i]) },
+		encode: func(i int) (embed.Text, error) {
+			done = append(done, i)
+			return e.EncodeMasked(asked[i])
+		}})
+	if err == nil || err.Error() != "1 of 3 were not answered" || len(done) != 3 {
+		t.Errorf("a list with a bad query: %v after %v", err, done)
+	}
 	h := httptest.NewServer(server.NewTexts(e, server.Options{Name: "m"}))
 	defer h.Close()
 	for body, want := range map[string]string{
