@@ -48,6 +48,8 @@ type checker struct {
 	g     *Graph
 	sizes map[*Weight]int // checked expressions
 	total int
+
+	work, values float64 // of what is the same for all tokens
 }
 
 func (c *checker) node(n *Node) error {
@@ -77,7 +79,7 @@ func (c *checker) node(n *Node) error {
 	if !slices.Equal(shape, n.Shape) || rows != n.Rows {
 		return fmt.Errorf("%s: states the shape %v, computes %v", n.Op, n.Shape, shape)
 	}
-	return nil
+	return c.fixed(n, in)
 }
 
 // checkSize refuses negative dimensions and absurd products.

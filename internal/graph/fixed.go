@@ -1,0 +1,58 @@
+package graph
+
+import "fmt"
+
+// Bounds of what is the same for all tokens and is computed once, when a model
+// is loaded. The largest model with projected positions of its own (48 layers,
+// 512 positions, rows of 1536) makes 2^37 packed products and 2^28 values of them.
+const (
+	maxFixedWork   = 1 << 39 // packed products, the others by what they cost beside these
+	maxFixedValues = 1 << 30
+)
+
+// What an operation of the reference costs, in packed products.
+const (
+	costProduct = 64 // of a product that is not packed
+	costValue   = 64 // of a value that is made of others
+)
+
+// fixed adds what a node takes at load, and refuses what would take minutes or
+// all memory. Shapes are checked by now.
+func (c *checker) fixed(n *Node, in []*Node) error {
+	if n.Rows != RowsConst || n.Op == OpParam || n.Op == OpConst {
+		return nil // what is stored has a size of its own
+	}
+	width := float64(n.Width())
+	c.values += width
+	work := width * costValue
+	switch a := n.Attr.(type) {
+	case *LinearAttr:
+		work = width * (float64(a.W.Shape[1]) + costValue)
+	case *DotAttr:
+		work += width * last(in[0].Shape) * costProduct
+	case *HeadLinearAttr:
+		work += width * last(a.W.Shape) * costProduct
+	case *ExpertLinearAttr:
+		work += width * last(a.W.Shape) * costProduct * float64(in[1].Width())
+	case *ExpertsAttr:
+		inner := float64(a.Up.Shape[1])
+		work += float64(in[1].Width()) * inner * (2*last(in[0].Shape) + width) * costProduct
+	case *ReduceAttr:
+		work += float64(in[0].Width()) * costValue
+	}
+	if c.work += work; c.work > maxFixedWork {
+		return fmt.Errorf("%s: what is the same for all tokens takes %.2g products to compute once, at most %.2g are made; make it of smaller values", n.Op, c.work, float64(maxFixedWork))
+	}
+	if c.values > maxFixedValues {
+		return fmt.Errorf("%s: what is the same for all tokens takes %.2g values, at most %.2g are kept; make it of smaller values", n.Op, c.values, float64(maxFixedValues))
+	}
+	return nil
+}
+
+// last is the last of an array's dimensions, 1 where it has none.
+func last(shape []int) float64 {
+	if len(shape) == 0 {
+		return 1
+	}
+	return float64(shape[len(shape)-1])
+}

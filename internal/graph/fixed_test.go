@@ -1,0 +1,103 @@
+package graph
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestFixed bounds what a model computes once at load; nothing is computed to
+// find that out.
+func TestFixed(t *testing.T) {
+	square := func(b *Builder, n int) *Node {
+		x, err := b.Param(Tensor("w", []int{n, n}))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return x
+	}
+	for what, c := range map[string]struct {
+		make func(b *Builder) (*Node, error)
+		say  string // "" where it is to be served
+	}{
+		"positions of 48 layers": {func(b *Builder) (x *Node, err error) {
+			r, err := b.Param(Tensor("positions", []int{512, 1536}))
+			for range 2 * 48 {
+				if err == nil {
+					x, err = b.Linear(r, Tensor("p", []int{1536, 1536}), nil)
+				}
+				if err == nil {
+					x, err = b.Reshape(x, []int{512, 24, 64})
+				}
+				if err == nil {
+					x, err = b.Add(OpTranspose, &TransposeAttr{Perm: []int{1, 0, 2}}, nil, x)
+				}
+				if err == nil {
+					x, err = b.Unary("clamp", x, -1, 1)
+				}
+			}
+			return x, err
+		}, ""},
+		"one product": {func(b *Builder) (*Node, error) {
+			return b.Add(OpDot, &DotAttr{}, nil, square(b, 1024), square(b, 1024))
+		}, ""},
+		"large product": {func(b *Builder) (*Node, error) {
+			return b.Add(OpDot, &DotAttr{}, nil, square(b, 4096), square(b, 4096))
+		}, "products"},
+		"many products": {func(b *Builder) (x *Node, err error) {
+			x = square(b, 1024)
+			for range 30 {
+				if x, err = b.Add(OpDot, &DotAttr{}, nil, x, x); err != nil {
+					break
+				}
+			}
+			return x, err
+		}, "products"},
+		"many matrices": {func(b *Builder) (x *Node, err error) {
+			x = square(b, 4096)
+			for range 10 {
+				if x, err = b.Linear(x, Tensor("p", []int{4096, 4096}), nil); err != nil {
+					break
+				}
+			}
+			return x, err
+		}, "products"},
+		"many values": {func(b *Builder) (x *Node, err error) {
+			x = square(b, 4096)
+			for range 100 {
+				if x, err = b.Unary("exp", x, 0, 0); err != nil {
+					break
+				}
+			}
+			return x, err
+		}, "values"},
+		"many sums": {func(b *Builder) (x *Node, err error) {
+			w := square(b, 1<<16)
+			for range 10 {
+				if x, err = b.Add(OpReduce, &ReduceAttr{F: "sum"}, nil, w); err != nil {
+					break
+				}
+			}
+			return x, err
+		}, "products"},
+		"doubled": {func(b *Builder) (x *Node, err error) {
+			x = square(b, 8)
+			for range 32 {
+				if x, err = b.Add(OpConcat, &ConcatAttr{}, nil, x, x); err != nil {
+					break
+				}
+			}
+			return x, err
+		}, "values"},
+	} {
+		b := NewBuilder()
+		x, err := c.make(b)
+		if err != nil {
+			t.Fatalf("%s: %v", what, err)
+		}
+		b.G.Outputs = []Output{{"logits", x.ID}}
+		err = Validate(b.G)
+		if (err == nil) != (c.say == "") || err != nil && !strings.Contains(err.Error(), "same for all tokens") || err != nil && !strings.Contains(err.Error(), c.say) {
+			t.Errorf("%s: got %v, want an error of %q", what, err, c.say)
+		}
+	}
+}
