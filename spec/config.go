@@ -88,7 +88,7 @@ func (d *configData) maxPositions() (int, error) {
 func positionCount(key string, v starlark.Value) (int, error) {
 	f, ok := starlark.AsFloat(v)
 	if !ok || !(f >= 1) || f != math.Trunc(f) || math.IsInf(f, 0) {
-		return 0, fmt.Errorf("%s is %v, expected a whole number of positions above 0", key, v)
+		return 0, fmt.Errorf("%s is %v, expected a whole number of positions above 0", key, cut(v.String()))
 	}
 	return int(math.Min(f, math.MaxInt32)), nil
 }
@@ -111,25 +111,22 @@ func (d *configData) epsKey(eps float64) string {
 // unread lists the keys of the files that nothing asked for, sorted: where a
 // family has a multiplier that its specification forgot, it is among them.
 func (d *configData) unread() []string {
+	inside := map[string]bool{} // keys below which some key was asked for
+	for r := range d.read {
+		for i := range r {
+			if r[i] == '.' {
+				inside[r[:i]] = true
+			}
+		}
+	}
 	var keys []string
 	for k := range d.data {
-		if _, ok := d.read[k]; ok || d.readInside(k) {
-			continue
+		if _, ok := d.read[k]; !ok && !inside[k] {
+			keys = append(keys, k)
 		}
-		keys = append(keys, k)
 	}
 	sort.Strings(keys)
 	return keys
-}
-
-// readInside says whether some key below k was asked for.
-func (d *configData) readInside(k string) bool {
-	for r := range d.read {
-		if strings.HasPrefix(r, k+".") {
-			return true
-		}
-	}
-	return false
 }
 
 // record keeps the first reading of a key.

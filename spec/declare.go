@@ -297,7 +297,7 @@ func doChat(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple
 		}
 		s, ok := starlark.AsString(o.v)
 		if !ok || !slices.Contains(o.words, s) {
-			err = fmt.Errorf("chat: %s is one of %q or None, got %s", o.what, o.words, o.v)
+			err = fmt.Errorf("chat: %s is one of %q or None, got %s", o.what, o.words, cut(o.v.String()))
 		}
 		*o.into = s
 	}

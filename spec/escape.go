@@ -53,3 +53,16 @@ func cut(s string) string {
 	}
 	return fmt.Sprintf("%s… (%d bytes)", oneLine(strings.ToValidUTF8(s[:maxShown], "")), len(s))
 }
+
+// maxProblem bounds a problem's text.
+const maxProblem = 2000
+
+// brief is a problem's text without its middle where it is longer: whatever it
+// repeats of values, its beginning says where and its end what to do.
+func brief(s string) string {
+	if len(s) <= maxProblem {
+		return s
+	}
+	const head = maxProblem * 3 / 4
+	return strings.ToValidUTF8(s[:head], "") + " … " + strings.ToValidUTF8(s[len(s)-(maxProblem-head):], "")
+}

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"encoding/json"
+	"maps"
 	"reflect"
 	"strings"
 )
@@ -99,13 +100,32 @@ const OwnConfigKey = "inferflow.config"
 // a specification such a file is a folder.
 const OwnArchitecture = "inferflow"
 
+// MaxConfig bounds the text of a config.json: that of 100,000 classes takes five
+// million bytes.
+const MaxConfig = 16 << 20
+
+// ConfigOwner is what Files implement that decode the config.json which a GGUF
+// file carries once for all: a specification is asked for it again and again.
+type ConfigOwner interface {
+	// OwnConfig is that object, nil where there is none. It must not be changed.
+	OwnConfig() map[string]any
+}
+
 // ownConfig is that object; nil where there is none that can be read.
 func ownConfig(files Files) map[string]any {
+	if o, ok := files.(ConfigOwner); ok {
+		return o.OwnConfig()
+	}
+	return DecodeOwnConfig(files)
+}
+
+// DecodeOwnConfig decodes what ConfigOwner keeps.
+func DecodeOwnConfig(files Files) map[string]any {
 	if files.Binding() != GGUF {
 		return nil
 	}
 	text, ok := files.Config()[OwnConfigKey].(string)
-	if !ok {
+	if !ok || len(text) > MaxConfig {
 		return nil
 	}
 	d := json.NewDecoder(strings.NewReader(text))
@@ -121,7 +141,7 @@ func ownConfig(files Files) map[string]any {
 // in others. The caller must not change it.
 func OwnConfig(files Files) map[string]any { return ownConfig(files) }
 
-// put sets a dotted name.
+// put sets a dotted name. Parts of data are copied, for others may hold them too.
 func put(data map[string]any, name string, v any) {
 	head, rest, nested := strings.Cut(name, ".")
 	if !nested {
@@ -129,10 +149,10 @@ func put(data map[string]any, name string, v any) {
 		return
 	}
 	sub, ok := data[head].(map[string]any)
-	if !ok {
+	if sub = maps.Clone(sub); !ok || sub == nil {
 		sub = map[string]any{}
-		data[head] = sub
 	}
+	data[head] = sub
 	put(sub, rest, v)
 }
 

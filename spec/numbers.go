@@ -59,7 +59,7 @@ func doUnchecked(t *tracer, name string, args starlark.Tuple, kwargs []starlark.
 	for _, a := range args {
 		key, ok := starlark.AsString(a)
 		if !ok || !slices.Contains(heldKeys, key) {
-			return nil, fmt.Errorf("unchecked: %s is not held against the tensors; %v are", a, heldKeys)
+			return nil, fmt.Errorf("unchecked: %s is not held against the tensors; %v are", cut(a.String()), heldKeys)
 		}
 		if t.free == nil {
 			t.free = map[string]bool{}
@@ -131,7 +131,7 @@ func (t *tracer) stated(name string, line graph.Line) (n int, key, source string
 			return 0, "", "" // converters write 0 for what a model has not
 		}
 		if err != nil || n < 1 {
-			t.problems = append(t.problems, Problem{Kind: ProblemOther, Line: line, Text: fmt.Sprintf("%s (%s) is %v, expected a whole number above 0", key, source, v)})
+			t.problems = append(t.problems, Problem{Kind: ProblemOther, Line: line, Text: fmt.Sprintf("%s (%s) is %v, expected a whole number above 0", cut(key), source, cut(v.String()))})
 			return 0, "", ""
 		}
 		return n, key, source

@@ -47,7 +47,7 @@ func doDistanceBias(_ *tracer, name string, args starlark.Tuple, kwargs []starla
 	for item := starlark.Value(nil); i.Next(&item); {
 		b, err := starlark.AsInt32(item)
 		if err != nil {
-			return nil, fmt.Errorf("distance_bias: buckets is a list of whole numbers, got %s", item.String())
+			return nil, fmt.Errorf("distance_bias: buckets is a list of whole numbers, got %s", cut(item.String()))
 		}
 		r.buckets = append(r.buckets, int32(b))
 	}

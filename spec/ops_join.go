@@ -75,7 +75,7 @@ func windowOf(v starlark.Value, attr *graph.AttentionAttr) (err error) {
 		return err
 	}
 	if pair.Len() != 2 {
-		return fmt.Errorf("attention: window is a number or [before, after], got %s", v)
+		return fmt.Errorf("attention: window is a number or [before, after], got %s", cut(v.String()))
 	}
 	attr.Sides = make([]int, 2)
 	for i := range attr.Sides {

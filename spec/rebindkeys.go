@@ -380,7 +380,7 @@ func (r *rebinder) classes() []string {
 // specification read of its metadata under the names of config.json.
 func (r *rebinder) hfConfig() map[string]any {
 	if own := r.from.config.own; own != nil {
-		return own
+		return maps.Clone(own)
 	}
 	c := map[string]any{"model_type": r.result.ModelType}
 	if r.result.Classes = r.classes(); len(r.result.Classes) > 0 {

@@ -128,7 +128,7 @@ func (t *tracer) complainOf(kind, tensor, format string, args ...any) {
 		return
 	}
 	line, stack := t.where()
-	p := Problem{Kind: kind, Line: line, Tensor: tensor, Text: fmt.Sprintf(format, args...)}
+	p := Problem{Kind: kind, Line: line, Tensor: tensor, Text: brief(fmt.Sprintf(format, args...))}
 	if n := len(stack); n > 0 && strings.HasPrefix(stack[n-1].File, stdPrefix) {
 		p.Text += fmt.Sprintf(" (in %s)", stack[n-1])
 	}
@@ -288,7 +288,7 @@ func (t *tracer) fail(err error) error {
 			}
 			lines = append(lines, l)
 		}
-		stop = fmt.Errorf("%s: %s%s", at, hinted(ev.Msg), t.zeros(ev.Msg))
+		stop = fmt.Errorf("%s: %s%s", at, hinted(brief(ev.Msg)), t.zeros(ev.Msg))
 		if len(lines) > 1 {
 			slices.Reverse(lines)
 			stop = fmt.Errorf("%w (called by %s)", stop, strings.Join(lines, " < "))

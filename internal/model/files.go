@@ -58,7 +58,7 @@ func openFiles(path string) (*files, error) {
 		return m, nil
 	}
 	m.dir = filepath.Dir(f.Path())
-	raw, err := readJSON(filepath.Join(m.dir, "config.json"))
+	raw, err := readWithin(filepath.Join(m.dir, "config.json"), spec.MaxConfig)
 	if err == nil {
 		m.config, err = decodeObject(raw)
 	}

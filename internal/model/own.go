@@ -86,7 +86,12 @@ func (f *files) folderConfig() map[string]any {
 	if f.Binding() == spec.HF {
 		return f.config
 	}
-	f.ownOnce.Do(func() { f.ownConfig = spec.OwnConfig(f) })
+	return f.OwnConfig()
+}
+
+// OwnConfig implements spec.ConfigOwner.
+func (f *files) OwnConfig() map[string]any {
+	f.ownOnce.Do(func() { f.ownConfig = spec.DecodeOwnConfig(f) })
 	return f.ownConfig
 }
 
@@ -124,6 +129,9 @@ func (c carried) ReadFile(name string) ([]byte, error) {
 // own takes what a GGUF file of our own making carries beside the format's own
 // metadata and tensors.
 func (f *files) own() error {
+	if text, _ := f.meta.String(spec.OwnConfigKey); len(text) > spec.MaxConfig {
+		return fmt.Errorf("model: %s: %s takes %d bytes, at most %d are read", f.Path(), spec.OwnConfigKey, len(text), spec.MaxConfig)
+	}
 	arch, _ := f.meta.String("general.architecture")
 	if f.whole = arch == spec.OwnArchitecture; f.whole {
 		raw := kept(f.meta, "config.json")
@@ -196,10 +204,17 @@ func (f *files) ownTensors() error {
 	return nil
 }
 
+// maxDims bounds the dimensions of a tensor among the metadata, as those of
+// other formats are.
+const maxDims = 8
+
 func (f *files) ownTensor(t OwnTensor) (v tensor.View, err error) {
 	typ, ok := quant.ParseType(t.Type)
 	if !ok {
 		return v, fmt.Errorf("model: %s: %s: the type %.40q of %.200q is none", f.Path(), OwnTensorsKey, t.Type, t.Name)
+	}
+	if len(t.Shape) > maxDims {
+		return v, fmt.Errorf("model: %s: %s: %.200q has %d dimensions, at most %d are read", f.Path(), OwnTensorsKey, t.Name, len(t.Shape), maxDims)
 	}
 	value, _ := f.meta.Value(OwnTensorPrefix + t.Name)
 	data, _ := value.Bytes()

@@ -36,7 +36,7 @@ func (m sentenceModule) kind() string { return m.Type[strings.LastIndexByte(m.Ty
 const maxModules = 64
 
 func readModules(dir string) ([]sentenceModule, error) {
-	raw, err := readJSON(filepath.Join(dir, "modules.json"))
+	raw, err := readWithin(filepath.Join(dir, "modules.json"), spec.MaxConfig)
 	if err != nil {
 		return nil, err
 	}
@@ -102,7 +102,7 @@ func (f *files) outer(name string) ([]byte, error) {
 	if f.meta != nil {
 		return kept(f.meta, name), nil
 	}
-	raw, err := readJSON(f.beside(name))
+	raw, err := readWithin(f.beside(name), spec.MaxConfig)
 	if errors.Is(err, os.ErrNotExist) {
 		return nil, nil
 	}

@@ -26,6 +26,9 @@ type Sketch struct {
 	close   func() error
 }
 
+// OwnConfig implements spec.ConfigOwner.
+func (s *Sketch) OwnConfig() map[string]any { return spec.OwnConfig(s.Files) }
+
 // Close gives back what the files hold open.
 func (s *Sketch) Close() error {
 	if s.close == nil {
@@ -49,7 +52,7 @@ func OpenSketch(path string) (*Sketch, error) {
 	if info, statErr := os.Stat(path); statErr != nil || !info.IsDir() {
 		return nil, err
 	}
-	raw, readErr := readJSON(filepath.Join(path, "config.json"))
+	raw, readErr := readWithin(filepath.Join(path, "config.json"), spec.MaxConfig)
 	if readErr != nil {
 		return nil, err
 	}
