@@ -16,6 +16,7 @@ import (
 
 	"github.com/inferflow/inferflow/internal/program"
 	"github.com/inferflow/inferflow/internal/sample"
+	"github.com/inferflow/inferflow/internal/server"
 	"github.com/inferflow/inferflow/spec"
 )
 
@@ -56,7 +57,7 @@ var inner = regexp.MustCompile(`(^|: )(?:batch|bench|chat|complete|config|conver
 
 // words is an error without the names of the packages that it came through.
 func words(err error) string {
-	text := err.Error()
+	text := server.Short(err.Error())
 	for {
 		short := inner.ReplaceAllString(text, "$1")
 		if short == text {

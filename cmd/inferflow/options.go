@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/inferflow/inferflow/internal/model"
+	"github.com/inferflow/inferflow/internal/server"
 	"github.com/inferflow/inferflow/internal/sys"
 	"github.com/inferflow/inferflow/spec"
 )
@@ -122,4 +123,4 @@ func parseBytes(s string) (int64, error) {
 	return int64(f * float64(int64(1)<<shift)), nil
 }
 
-func notice(s string) { fmt.Fprintln(os.Stderr, "inferflow:", s) }
+func notice(s string) { fmt.Fprintln(os.Stderr, "inferflow:", plain(server.Short(s))) }

@@ -150,13 +150,14 @@ func paramOf(err error) (param, message string) {
 }
 
 func writeError(w http.ResponseWriter, err error) {
-	e := toAPI(err)
+	e := *toAPI(err)
+	e.Message, e.Param = Short(e.Message), cutName(e.Param)
 	if e.Status == http.StatusTooManyRequests || e.Status == http.StatusServiceUnavailable {
 		w.Header().Set("Retry-After", "1")
 	} else if e.Status >= 500 {
 		w.Header().Set("X-Should-Retry", "false") // the same request fails again
 	}
-	writeJSON(w, e.Status, map[string]any{"error": e})
+	writeJSON(w, e.Status, map[string]any{"error": &e})
 }
 
 func writeJSON(w http.ResponseWriter, status int, v any) {
