@@ -97,6 +97,7 @@ func newAddedTokens(list []addedToken, norm normalizer) (addedTokens, error) {
 		left += len(list[i].text)
 	}
 	left = max(minRoom, roomPerByte*left)
+	work := maxAddedWork
 	a := addedTokens{list: list, raw: newTrie(len(list)), normalized: newTrie(len(list)), every: newTrie(len(list))}
 	for i := range list {
 		tok := &list[i]
@@ -108,7 +109,7 @@ func newAddedTokens(list []addedToken, norm normalizer) (addedTokens, error) {
 		text, to := tok.text, a.raw
 		if normalized {
 			var err error
-			if text, err = within(norm, tok.text, left); err != nil {
+			if text, err = withinWork(norm, tok.text, left, &work); err != nil {
 				return a, fmt.Errorf("%w: added token %.40q: %w", ErrInvalid, tok.text, err)
 			}
 			left -= len(text)

@@ -20,11 +20,12 @@ var ErrTooCostly = pattern.ErrTooCostly
 // What the steps of a file may make of a text. Each chain of steps is held against its worst case when the file is read, for a few steps that each
 // write a hundred bytes for one would fill any memory; what vocabularies in use do comes to some hundreds at worst and to 4 in practice.
 const (
-	maxGrowth       = 1000 // bytes for one, by the normalizers
-	maxWordGrowth   = 64   // by the pre-tokenizers
-	maxDecodeGrowth = 64   // by the decoders
-	maxChain        = 256  // steps
-	maxAround       = 1024 // ids that the post-processor adds on a side
+	maxGrowth       = 1000    // bytes for one, by the normalizers
+	maxWordGrowth   = 64      // by the pre-tokenizers
+	maxDecodeGrowth = 64      // by the decoders
+	maxChain        = 256     // steps
+	maxAround       = 1024    // ids that the post-processor adds on a side
+	maxAddedWork    = 1 << 25 // for normalizing all added tokens: bytes, and steps of patterns
 	minRoom         = 1 << 20
 	roomPerByte     = 64
 )
@@ -54,18 +55,28 @@ func checkNormalizer(n normalizer) error {
 
 // within normalizes text unless more than limit bytes come of it at any step (ErrTooLong) or a step takes too long (ErrTooCostly).
 func within(n normalizer, text string, limit int) (string, error) {
+	return withinWork(n, text, limit, nil)
+}
+
+// withinWork is within at the expense of a budget of work for several texts, which may be nil.
+func withinWork(n normalizer, text string, limit int, work *int) (string, error) {
+	if work != nil {
+		if *work -= len(text); *work < 0 {
+			return "", ErrTooCostly
+		}
+	}
 	switch n := n.(type) {
 	case normalizers:
 		var err error
 		for _, x := range n {
-			if text, err = within(x, text, limit); err != nil {
+			if text, err = withinWork(x, text, limit, work); err != nil {
 				return "", err
 			}
 		}
 		return text, nil
 	case replaceNormalizer:
 		if n.pattern != nil {
-			return replaceMatches(text, n.pattern, n.to, limit)
+			return replaceMatches(text, n.pattern, n.to, limit, work)
 		}
 		if grows := len(n.to) - len(n.from); grows > 0 && len(text)+strings.Count(text, n.from)*grows > limit {
 			return "", ErrTooLong

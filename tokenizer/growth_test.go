@@ -175,3 +175,18 @@ func TestAroundBomb(t *testing.T) {
 		t.Errorf("many processors: %v", err)
 	}
 }
+
+// TestAddedWork: normalizing all added tokens has one budget, whether much of
+// it goes into patterns or into many steps over much text.
+func TestAddedWork(t *testing.T) {
+	added := make([]string, 1500)
+	for i := range added {
+		added[i] = fmt.Sprintf(`{"id":0,"content":%q,"normalized":true}`, strings.Repeat("x", i+1))
+	}
+	for pattern, fails := range map[string]bool{"x+y": true, "(?:x|x?)+?b(?=.*c)": true, "(x|x)*y": true, "x": false, "y+": false} {
+		file := fmt.Sprintf(`{"added_tokens":[%s],"normalizer":{"type":"Replace","pattern":{"Regex":%q},"content":"w"},"model":{%s}}`, strings.Join(added, ","), pattern, bytePieces)
+		if _, err := FromJSON([]byte(file), nil); fails != errors.Is(err, ErrTooCostly) || !fails && err != nil {
+			t.Errorf("%s: %v", pattern, err)
+		}
+	}
+}

@@ -100,7 +100,7 @@ type replaceNormalizer struct {
 
 func (n replaceNormalizer) normalize(text string) string {
 	if n.pattern != nil {
-		text, _ = replaceMatches(text, n.pattern, n.to, math.MaxInt)
+		text, _ = replaceMatches(text, n.pattern, n.to, math.MaxInt, nil)
 		return text
 	}
 	return strings.ReplaceAll(text, n.from, n.to)

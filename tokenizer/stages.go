@@ -56,7 +56,7 @@ func (s *stage) next(token string, emit func(string)) {
 	case stageReplace:
 		token = strings.ReplaceAll(token, p.from, p.to)
 	case stageRegex:
-		token, _ = replaceMatches(token, p.pattern, p.to, math.MaxInt) // what a search that gives up leaves is kept
+		token, _ = replaceMatches(token, p.pattern, p.to, math.MaxInt, nil) // what a search that gives up leaves is kept
 	case stageByteFallback:
 		if b, ok := byteToken(token); ok {
 			token = string([]byte{b})
@@ -212,10 +212,14 @@ func hexDigit(c byte) (byte, bool) {
 
 // replaceMatches replaces every match of p in s. It fails with ErrTooLong where more than limit bytes come of it, with ErrTooCostly where the search gives
 // up, along with what it has by then.
-func replaceMatches(s string, p *pattern.Pattern, to string, limit int) (string, error) {
+func replaceMatches(s string, p *pattern.Pattern, to string, limit int, work *int) (string, error) {
 	var b strings.Builder
 	done, over := 0, false
-	err := p.Each(s, func(start, end int) {
+	each := p.Each
+	if work != nil {
+		each = func(text string, yield func(start, end int)) error { return p.EachWithin(text, work, yield) }
+	}
+	err := each(s, func(start, end int) {
 		if over = over || b.Len()+start-done+len(to) > limit; !over {
 			b.WriteString(s[done:start])
 			b.WriteString(to)

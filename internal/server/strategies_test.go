@@ -48,3 +48,14 @@ func TestStrategyRequests(t *testing.T) {
 		}
 	}
 }
+
+// TestStrategyTypes: a value of the wrong type is told under its own name.
+func TestStrategyTypes(t *testing.T) {
+	for field, value := range map[string]string{"tfs_z": `"x"`, "mirostat": "true", "fsd_k": "1.5", "pool_size": "[]"} {
+		var q completionRequest
+		err := decode([]byte(`{"`+field+`": `+value+`}`), &q)
+		if e, ok := err.(*apiError); !ok || e.Param != field || !strings.HasPrefix(e.Message, field+":") {
+			t.Errorf("%s: %#v", field, err)
+		}
+	}
+}

@@ -46,23 +46,40 @@ type searcher struct {
 	budget int                // steps left; below 0 while states are remembered
 	work   int                // steps while states were remembered
 	looked int                // steps of lookaheads
+	quick  int                // steps of attempts before states were remembered
+	most   int                // work of all kinds that is allowed, for EachWithin; 0: any
 	tables [][]uint64         // per lookahead: a bit for each position where it holds
 }
 
 // Each calls yield with the start and end of every match in text, left to right. An empty match right behind the last match is passed over, as the
 // reference does. Invalid UTF-8 is read as one U+FFFD a byte. The error wraps ErrTooCostly where the search gave up; further matches are then missing.
 func (p *Pattern) Each(text string, yield func(start, end int)) error {
+	return p.each(text, 0, nil, yield)
+}
+
+// EachWithin is Each at the expense of a budget for several texts, in steps: a search gives up where it is used up.
+func (p *Pattern) EachWithin(text string, budget *int, yield func(start, end int)) error {
+	if *budget <= 0 {
+		return fmt.Errorf("pattern: %.200q: %w: the texts together", p.src, ErrTooCostly)
+	}
+	return p.each(text, *budget, budget, yield)
+}
+
+func (p *Pattern) each(text string, most int, budget *int, yield func(start, end int)) error {
 	if p.fast != nil {
 		p.eachFast(text, yield)
 		return nil
 	}
-	s := searcher{p: p, text: text}
+	s := searcher{p: p, text: text, most: most}
+	if budget != nil {
+		defer func() { *budget -= s.cost() }()
+	}
 	var stack [32]frame
 	s.stack = stack[:0]
 	pos, last := 0, -1
 	for pos <= len(text) {
 		start, end, ok := s.next(pos)
-		if !ok {
+		if !ok || s.over() {
 			break
 		}
 		if start == end && end == last {
@@ -138,6 +155,7 @@ func (s *searcher) at(pos int) (int, bool) {
 		steps = slowSteps
 	}
 	end, ok, long := s.run(pos, steps)
+	s.quick += 1 + steps - max(s.budget, 0)
 	if !long {
 		return end, ok
 	}
@@ -157,8 +175,13 @@ func (s *searcher) at(pos int) (int, bool) {
 	return end, ok
 }
 
+// cost is the work so far in steps of a quick attempt; one whose state is remembered is worth many.
+func (s *searcher) cost() int { return s.quick + 16*s.work + s.looked }
+
+func (s *searcher) over() bool { return s.most > 0 && s.cost() > s.most }
+
 func (s *searcher) spent() bool {
-	return s.work > min(maxWork, workBase+workPerByte*len(s.text)) || len(s.failed) > maxStates || s.looked > maxWork+workPerByte*len(s.text)
+	return s.over() || s.work > min(maxWork, workBase+workPerByte*len(s.text)) || len(s.failed) > maxStates || s.looked > maxWork+workPerByte*len(s.text)
 }
 
 // run makes one attempt at pos. With steps >= 0 it gives up after so many (long is true); with steps < 0 it remembers failed states instead.
