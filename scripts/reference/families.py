@@ -4,7 +4,7 @@
     families.py BINARY ZOO [MORE …] > docs/families.md
 
 ZOO and MORE hold a folder a family (config.json, model.safetensors, golden.json) and perhaps gguf/FAMILY.gguf; of a name FAMILY~VARIANT (what variants.py
-makes) the largest error counts. Every model is run exactly and compiled. Standard library only.
+makes) the largest error counts. MORE may also hold FAMILY.gguf with FAMILY.json, a list of goldens, as internal/model/testdata/gguf does. Every model is run exactly and compiled. Standard library only.
 """
 import concurrent.futures, json, pathlib, subprocess, sys
 
@@ -53,6 +53,18 @@ def check(binary, folder):
     return out
 
 
+def check_file(binary, path):
+    """One GGUF file that has its goldens beside it."""
+    goldens = json.loads(path.with_suffix('.json').read_text())
+    out = {'family': path.stem, 'variant': False, 'file': True, 'kind': '', 'errors': {}, 'spec': '', 'steps': [], 'left': []}
+    for way, how in (('exact', ['--exact']), ('fast', ['--kv', 'f32', '--context', '128'])):
+        try:
+            out['errors']['gguf', way] = max(error(binary, path, g, *how) for g in goldens)
+        except Exception as e:
+            out['errors']['gguf', way] = str(e)
+    return out
+
+
 def cell(values):
     bad = [v for v in values if isinstance(v, str)]
     if bad:
@@ -68,6 +80,13 @@ def main():
     folders = [f for d in dirs for f in sorted(d.iterdir()) if (f / 'golden.json').exists()]
     with concurrent.futures.ThreadPoolExecutor(2) as pool:
         found = list(pool.map(lambda f: check(binary, f), folders))
+        files = [f for d in dirs for f in sorted(d.glob('*.gguf')) if f.with_suffix('.json').exists()]
+        apart = list(pool.map(lambda f: check_file(binary, f), files))
+    names = {x['family'] for x in found}
+    for x in apart:  # FAMILY.gguf, or FAMILY-what.gguf
+        if x['family'] not in names:
+            x['family'] = x['family'].rsplit('-', 1)[0]
+    found += [x for x in apart if x['family'] in names]
     specs = {s['Name']: s for s in json.loads(subprocess.run([binary, 'spec', 'list', '--json'], capture_output=True, text=True, check=True).stdout)}
     families = {}
     for x in found:
