@@ -103,24 +103,48 @@ func (r *rebinder) thetaOf(tab *graph.RopeTable) (theta float64, ok bool) {
 		if kind, _ := starlark.AsString(g.value); kind == "yarn" || kind == "dynamic" {
 			return 0, false
 		}
-		base, isFloat := starlark.AsFloat(g.value)
-		key := g.keys[0]
-		if !isFloat || base <= 0 || !strings.Contains(key, "theta") && !strings.Contains(key, "base") {
+		if key := g.keys[0]; !strings.Contains(key, "theta") && !strings.Contains(key, "base") {
 			continue
 		}
-		kept, even := 0, true
-		for i, f := range ropeFreq(base, tab.Dim) {
-			if math.Abs(tab.Freq[i]-f) <= 1e-9*f {
-				kept++
+		for _, base := range numbersOf(g.value) {
+			kept, even := keeps(tab, base)
+			if even && tab.Kind != "longrope" { // plain, or divided by one factor
+				return 0, false
 			}
-			even = even && math.Abs(tab.Freq[i]-f*tab.Freq[0]) <= 1e-9*f
-		}
-		if even && tab.Kind != "longrope" { // plain, or divided by one factor
-			return 0, false
-		}
-		if kept > most {
-			theta, most = base, kept
+			if kept > most {
+				theta, most = base, kept
+			}
 		}
 	}
 	return theta, most >= 0 && (tab.Kind == "" || tab.Kind == "longrope")
+}
+
+// numbersOf are the positive numbers of a value: itself, or those of a list, one a layer.
+func numbersOf(v starlark.Value) (list []float64) {
+	add := func(v starlark.Value) {
+		if f, ok := starlark.AsFloat(v); ok && f > 0 {
+			list = append(list, f)
+		}
+	}
+	if it, ok := v.(starlark.Iterable); ok {
+		for x := range starlark.Elements(it) {
+			add(x)
+		}
+		return list
+	}
+	add(v)
+	return list
+}
+
+// keeps counts the components of a table whose frequency is that of the base,
+// and says whether all differ from it by one factor.
+func keeps(tab *graph.RopeTable, base float64) (kept int, even bool) {
+	even = true
+	for i, f := range ropeFreq(base, tab.Dim) {
+		if math.Abs(tab.Freq[i]-f) <= 1e-9*f {
+			kept++
+		}
+		even = even && math.Abs(tab.Freq[i]-f*tab.Freq[0]) <= 1e-9*f
+	}
+	return kept, even
 }
