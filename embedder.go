@@ -22,13 +22,8 @@ func OpenEmbedder(path string, o Options) (*Embedder, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := m.Load(); err != nil {
-		m.Close()
-		return nil, err
-	}
-	s, err := embed.New(m)
+	s, err := embed.Load(m)
 	if err != nil {
-		m.Close()
 		return nil, err
 	}
 	return &Embedder{s}, nil

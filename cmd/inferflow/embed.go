@@ -110,15 +110,7 @@ func openTexts(ctx context.Context, ref string, o model.Options, output string) 
 		m.Close()
 		return nil, usagef("%s is an encoder-decoder: it answers with a text (inferflow run), not with numbers", m.Name)
 	}
-	if err := m.Load(); err != nil {
-		m.Close()
-		return nil, err
-	}
-	s, err := embed.New(m)
-	if err != nil {
-		m.Close()
-	}
-	return s, err
+	return embed.Load(m)
 }
 
 // texts are the arguments, or the lines of a file or of standard input.

@@ -206,16 +206,12 @@ func (x *iniService) openTexts(ctx context.Context, o model.Options, output stri
 	if m.Tokenizer != nil {
 		err = x.checkFrame(m.Tokenizer, x.model.Encoder, reads)
 	}
-	if err == nil {
-		err = m.Load()
-	}
 	if err != nil {
 		m.Close()
 		return nil, err
 	}
-	s, err := embed.New(m)
+	s, err := embed.Load(m)
 	if err != nil {
-		m.Close()
 		return nil, err
 	}
 	if t := x.model.Encoder; t != nil && s.Tok != nil {

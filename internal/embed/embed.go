@@ -103,6 +103,19 @@ func New(m *model.Model) (*Service, error) {
 	return s, nil
 }
 
+// Load loads m and makes its service; a model that cannot be served is closed.
+func Load(m *model.Model) (*Service, error) {
+	err := m.Load()
+	if err == nil {
+		var s *Service
+		if s, err = New(m); err == nil {
+			return s, nil
+		}
+	}
+	m.Close()
+	return nil, err
+}
+
 func start(m Model, rows, seqs, blocks int) *Service {
 	s := &Service{m: m, rows: rows, seqs: seqs, blocks: blocks, most: rows, Created: time.Now(),
 		fills: make(chan struct{}, fillsAtOnce), wake: make(chan struct{}, 1), done: make(chan struct{})}

@@ -79,14 +79,20 @@ func looksHTML(head []byte) bool {
 // webPage reports whether the file at path is a web page. Earlier versions
 // kept what a login page or a proxy had sent in place of a model.
 func webPage(path string) bool {
+	return looksHTML(headOfFile(path))
+}
+
+// headOfFile is the beginning of the file at path, nothing of one that cannot
+// be read.
+func headOfFile(path string) []byte {
 	f, err := os.Open(path)
 	if err != nil {
-		return false
+		return nil
 	}
 	defer f.Close()
 	head := make([]byte, headSize)
 	n, _ := io.ReadFull(f, head)
-	return looksHTML(head[:n])
+	return head[:n]
 }
 
 func printable(b []byte) bool {

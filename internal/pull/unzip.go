@@ -101,14 +101,7 @@ func isArchive(path string) bool {
 	default:
 		return false
 	}
-	f, err := os.Open(path)
-	if err != nil {
-		return false
-	}
-	defer f.Close()
-	head := make([]byte, headSize)
-	n, _ := io.ReadFull(f, head)
-	return form(head[:n]) == formOf[".zip"]
+	return form(headOfFile(path)) == formOf[".zip"]
 }
 
 // fresh says that the folder holds all of the archive as it is.

@@ -83,11 +83,8 @@ func (v *Server) classified(e *embed.Service, q *classifyRequest) ([]embed.Text,
 	if place := null(q.Input); place != "" {
 		return nil, badRequest("input", "input%s is null; a text is expected", place)
 	}
-	var one string
-	var many []string
-	if json.Unmarshal(q.Input, &one) == nil && string(q.Input) != "null" {
-		many = []string{one}
-	} else if json.Unmarshal(q.Input, &many) != nil || len(many) == 0 || len(many) > maxInputs {
+	many, ok := oneOrMany(q.Input)
+	if !ok {
 		return nil, badRequest("input", "input: with a pair, a string or a list of 1 to %d strings is expected", maxInputs)
 	}
 	pairs, total := make([][2]string, len(many)), 0

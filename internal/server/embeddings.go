@@ -125,6 +125,17 @@ func within(param string, total int) error {
 	return nil
 }
 
+// oneOrMany reads a string, or a list of 1 to maxInputs strings without a null.
+func oneOrMany(raw json.RawMessage) (texts []string, ok bool) {
+	if string(raw) == "null" || null(raw) != "" { // JSON's null fits a string
+		return nil, false
+	}
+	if one := ""; json.Unmarshal(raw, &one) == nil {
+		return []string{one}, true
+	}
+	return texts, json.Unmarshal(raw, &texts) == nil && len(texts) > 0 && len(texts) <= maxInputs
+}
+
 type embeddingData struct {
 	Object    string `json:"object"`
 	Index     int    `json:"index"`

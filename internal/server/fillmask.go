@@ -55,10 +55,8 @@ func (v *Server) fillMask(w http.ResponseWriter, r *http.Request) error {
 	if top < 1 || top > mostFillWords {
 		return badRequest("top_n", "top_n: %d is outside 1 to %d", top, mostFillWords)
 	}
-	var texts []string
-	if one := ""; json.Unmarshal(q.Input, &one) == nil && string(q.Input) != "null" {
-		texts = []string{one}
-	} else if null(q.Input) != "" || json.Unmarshal(q.Input, &texts) != nil || len(texts) == 0 || len(texts) > maxInputs {
+	texts, ok := oneOrMany(q.Input)
+	if !ok {
 		return badRequest("input", "input: a string or a list of 1 to %d strings is expected", maxInputs)
 	}
 	total := 0

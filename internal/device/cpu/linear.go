@@ -241,7 +241,7 @@ func (e *linear) tile(s *Stage, w *worker, acts *[2]*gemm.Acts, out []float32, n
 	}
 	for r := done; r < end-row; r++ {
 		yr := y[r*stride : r*stride+cols]
-		if up == nil && e.finishAtOnce(s, out[(row+r)*n+col:(row+r)*n+col+cols], yr, col, (row+r)*n+col) {
+		if e.finishAtOnce(s, out[(row+r)*n+col:(row+r)*n+col+cols], yr, col, (row+r)*n+col) {
 			continue
 		}
 		if e.b != nil {
@@ -290,7 +290,7 @@ func (e *linear) finished(s *Stage, acts *[2]*gemm.Acts, y, out []float32, n, ro
 // false where there is no kernel for what is to be done. col is y's first
 // column, at its place in the whole buffer.
 func (e *linear) finishAtOnce(s *Stage, out, y []float32, col, at int) bool {
-	if e.epi.scale != 1 || e.epi.softcap != 0 || e.b == nil {
+	if !e.inOnePass() || e.b == nil {
 		return false
 	}
 	b := e.b[col : col+len(y)]
@@ -299,7 +299,7 @@ func (e *linear) finishAtOnce(s *Stage, out, y []float32, col, at int) bool {
 		vec.Add(out, y, b)
 	case e.epi.act == nil:
 		vec.AddAdd(out, y, b, s.bufs[e.epi.residual][at:at+len(y)])
-	case e.epi.gelu && e.epi.residual == program.None:
+	case e.epi.gelu:
 		vec.GELUErfAdd(out, y, b)
 	default:
 		return false
