@@ -64,7 +64,7 @@ var vocabulary = []section{
 	}},
 	{"Positions and attention", []word{
 		{"rope_table", doRopeTable, docRopeTable}, {"rope", doRope, docRope}, {"attention", doAttention, docAttention}, {"join", doJoin, docJoin},
-		{"relative_bias", doRelativeBias, docRelativeBias}, {"distance_bias", doDistanceBias, docDistanceBias}, {"block_sum", doBlockSum, docBlockSum}, {"block_attention", doBlockAttention, docBlockAttention},
+		{"relative_bias", doRelativeBias, docRelativeBias}, {"distance_bias", doDistanceBias, docDistanceBias}, {"counted_bias", doCountedBias, docCountedBias}, {"block_sum", doBlockSum, docBlockSum}, {"block_attention", doBlockAttention, docBlockAttention},
 		{"head_linear", doHeadLinear, docHeadLinear}, {"dot", doDot, docDot}, {"index_topk", doIndexTopK, docIndexTopK},
 	}},
 	{"With a state of the sequence", []word{

@@ -103,7 +103,7 @@ func biasOf(what string, v starlark.Value) (r relativeValue, ok bool, err error)
 	}
 	b, is := v.(*relativeValue)
 	if !is {
-		return r, false, fmt.Errorf("%s is the result of relative_bias (of attention also distance_bias), got %s", what, v.Type())
+		return r, false, fmt.Errorf("%s is the result of relative_bias (of attention also distance_bias or counted_bias), got %s", what, v.Type())
 	}
 	return *b, b.w != nil, nil
 }

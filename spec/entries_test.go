@@ -25,7 +25,7 @@ func TestEntries(t *testing.T) {
 		{"a decoder that returns memory", readsSource + "def decoder(c, memory):\n    return memory\n", "decoder(c, memory) returns rows of the source"},
 		{"a sum of both", readsSource + "def decoder(c, memory):\n    return linear(embed(\"shared\") + memory, \"shared\")\n", "mixes rows of tokens with rows of the encoder's output"},
 		{"blocks of the answer", readsSource + "def decoder(c, memory):\n    return linear(block_sum(embed(\"shared\"), 4), \"shared\")\n", "block_sum: takes rows of the encoder"},
-		{"a bias that is none", readsSource + "def decoder(c, memory):\n    q = heads(embed(\"shared\"), 8)\n    return attention(q, q, q, bias = 3)\n", "bias is the result of relative_bias (of attention also distance_bias), got int"},
+		{"a bias that is none", readsSource + "def decoder(c, memory):\n    q = heads(embed(\"shared\"), 8)\n    return attention(q, q, q, bias = 3)\n", "bias is the result of relative_bias (of attention also distance_bias or counted_bias), got int"},
 		{"a table that is not there", readsSource + "def decoder(c, memory):\n    q = heads(embed(\"shared\"), 8)\n    return linear(merge(attention(q, q, q, bias = relative_bias(\"nowhere\"))), \"shared\")\n", "nowhere"},
 		{"a task of a number", "tasks(sing = 3)\n" + readsSource + answers, "sing is a template or a dict, got int"},
 		{"a task without meaning", "tasks(sing = {\"loud\": \"yes\"})\n" + readsSource + answers, "is none of source, first, source_tag, languages"},

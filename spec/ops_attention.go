@@ -18,10 +18,12 @@ type attentionArgs struct {
 	valueDim, allowed          starlark.Value
 	mask                       string
 	first, queries             starlark.Value
+	score                      string
+	scoreBias, fade            starlark.Value
 	tile, open                 bool
 }
 
-const docAttention = `attention(q, k=None, v=None, scale=None, window=None, mask="causal", softcap=None, sinks=None, slopes=None, bias=None, tile=False, cache=None, value_dim=None, allowed=None, first=None, queries=None, open=False)
+const docAttention = `attention(q, k=None, v=None, scale=None, window=None, mask="causal", softcap=None, sinks=None, slopes=None, bias=None, tile=False, cache=None, value_dim=None, allowed=None, first=None, queries=None, open=False, score="softmax", score_bias=None, fade=None)
 softmax(mask(scale · q·kᵀ))·v over the tokens of the sequence so far. q [H, d], k [K, d], v [K, e] give [H, e]; H is a multiple of K. Keys and values go into a
 cache of their own; nothing need be said of it. In a decoder, k and v of the encoder's memory make it cross attention: every query sees the whole source, whatever mask and window say, and bias and
 slopes are refused, for positions of two texts have no distance. A cache keeps f16 unless the model is opened with --kv f32.
@@ -30,11 +32,12 @@ slopes are refused, for positions of two texts have no distance. A cache keeps f
 - v: values [K, e].
 - scale: a number; None: 1/√d.
 - window: how many keys a query sees, its own included; None or 0: all. With the mask "full" also [before, after]: keys from i − before to i + after.
-- mask: "causal"; "full" (encoders: all tokens of the sequence, or |i − j| ≤ window); "chunk" (causal, and in the same block of window tokens).
+- mask: "causal"; "full" (encoders: all tokens of the sequence, or |i − j| ≤ window); "chunk" (causal, and in the same block of window tokens); "before" (causal without the
+token itself, which window counts all the same; the first token sees nothing and gets zeros).
 - softcap: caps the scores: softcap · tanh(score / softcap).
 - sinks: a tensor [H], or a value [H] that the token makes: one more logit for each head, which takes weight and gives no value.
 - slopes: a list of H numbers (ALiBi): slope · (j − i) is added to the score of key j for query i.
-- bias: the result of relative_bias or distance_bias: added to the score by the distance of key and query. Not in cross attention.
+- bias: the result of relative_bias or distance_bias: added to the score by the distance of key and query. Not in cross attention. Or of counted_bias.
 - tile: query head h reads key head h mod K instead of h·K/H.
 - cache: an earlier attention, whose keys and values are read; then k and v are left out.
 - value_dim: the values are the first value_dim components of the keys, kept once; then v is left out (latent attention).
@@ -42,16 +45,26 @@ slopes are refused, for positions of two texts have no distance. A cache keeps f
 - first: so many positions at the beginning are seen whatever the window; with the mask "full" they also see all (a class token, attention sinks).
 - queries: only so many tokens at the beginning ask; the others see nothing and get zeros.
 - open: leaves the softmax open, to be joined with others over further sources: [H, e + 1]; see join.
-Errors: heads or widths that do not fit, a mask or window that is none, slopes or sinks of another count, a bias or slopes of cross attention.
+- score: what makes weights of the scores, biases included. "softmax"; a function f, Σ f(score)·v, not divided by anything: "sigmoid", "silu", "relu", "relu2", "square", "exp", "tanh",
+"softplus", "gelu", "gelu_tanh", "none" (the scores themselves); "stick_breaking": from the newest key to the oldest each takes the part sigmoid(score) of what is left of 1; with open=True the last
+component is the logarithm of what is left at last. The softmax is the fast one. To divide by the sum of the weights, give v a component of 1.
+- score_bias: added to all scores, of another score than "softmax": a number, a tensor [H], or a value [H] or [] that the token makes (-log(positions(1))).
+- fade: a value [K] of the token, the logarithm of a forget gate of each key head: the sum of them over the later keys, up to the token's own, is added to the score of a key (Lin et al. 2025).
+It is kept as one more component of the keys. With cache= it must have been given to the earlier attention, and is fade=True here.
+Errors: an unknown score, sinks of one that is no softmax,  heads or widths that do not fit, a mask or window that is none, slopes or sinks of another count, a bias or slopes of cross attention.
 `
 
 func doAttention(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	a := attentionArgs{mask: "causal"}
+	a := attentionArgs{mask: "causal", score: "softmax"}
 	err := starlark.UnpackArgs(name, args, kwargs, "q", &a.q, "k?", &a.k, "v?", &a.v, "scale?", &a.scale, "window?", &a.window, "mask?", &a.mask,
 		"softcap?", &a.softcap, "sinks?", &a.sinks, "slopes?", &a.slopes, "bias?", &a.bias, "tile?", &a.tile, "cache?", &a.cache,
-		"value_dim?", &a.valueDim, "allowed?", &a.allowed, "first?", &a.first, "queries?", &a.queries, "open?", &a.open)
+		"value_dim?", &a.valueDim, "allowed?", &a.allowed, "first?", &a.first, "queries?", &a.queries, "open?", &a.open,
+		"score?", &a.score, "score_bias?", &a.scoreBias, "fade?", &a.fade)
 	if err != nil {
 		return nil, err
+	}
+	if ok, err := t.faded(&a); err != nil || !ok {
+		return &value{t: t}, err
 	}
 	attr, ok, err := t.attentionAttr(a)
 	if err != nil || !ok {
@@ -69,6 +82,11 @@ func doAttention(t *tracer, name string, args starlark.Tuple, kwargs []starlark.
 	if near, is := a.bias.(*distanceValue); is {
 		allowed = append(near.set(&attr), allowed...)
 	}
+	shift, ok, err := t.scored(a, &attr)
+	if err != nil || !ok {
+		return &value{t: t}, err
+	}
+	allowed = append(shift, allowed...)
 	if isNone(a.cache) {
 		if out, is, err := t.attendStored(a, attr); is {
 			return out, err
@@ -101,7 +119,7 @@ func keyOrValue(what string, v starlark.Value) (*value, error) {
 
 // attentionAttr reads the numbers; ok is false where an operand is unknown.
 func (t *tracer) attentionAttr(a attentionArgs) (attr graph.AttentionAttr, ok bool, err error) {
-	attr = graph.AttentionAttr{Mask: graph.MaskKind(a.mask), Tile: a.tile, Open: a.open}
+	attr = graph.AttentionAttr{Mask: graph.MaskKind(a.mask), Tile: a.tile, Open: a.open, Faded: !isNone(a.fade)}
 	if attr.First, err = optionalInt("attention: first", a.first); err != nil {
 		return attr, false, err
 	}
@@ -150,8 +168,8 @@ func (t *tracer) attentionAttr(a attentionArgs) (attr graph.AttentionAttr, ok bo
 	}
 	if isNone(a.scale) {
 		s := a.q.node.Shape
-		if len(s) > 0 && s[len(s)-1] > 0 {
-			attr.Scale = 1 / math.Sqrt(float64(s[len(s)-1]))
+		if d := s[max(0, len(s)-1):]; len(d) > 0 && d[0]-fading(attr) > 0 {
+			attr.Scale = 1 / math.Sqrt(float64(d[0]-fading(attr)))
 		}
 		return attr, true, nil
 	}

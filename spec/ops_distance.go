@@ -68,11 +68,12 @@ func doDistanceBias(_ *tracer, name string, args starlark.Tuple, kwargs []starla
 	return r, nil
 }
 
-// distanceValue is what distance_bias makes.
+// distanceValue is what distance_bias and counted_bias make.
 type distanceValue struct {
 	buckets []int32
 	tables  [2]*graph.Node // of the query and of the key, or nil
 	known   bool
+	counted bool // of counted_bias, which has no buckets
 }
 
 func (r *distanceValue) String() string       { return "distance_bias" }
@@ -85,6 +86,7 @@ func (r *distanceValue) Hash() (uint32, error) {
 
 // set puts the bias into the attributes of an attention and gives its inputs.
 func (r *distanceValue) set(a *graph.AttentionAttr) (nodes []*graph.Node) {
+	a.Counted = r.counted
 	a.Buckets, a.ByQuery, a.ByKey = r.buckets, r.tables[0] != nil, r.tables[1] != nil
 	for _, n := range r.tables {
 		if n != nil {

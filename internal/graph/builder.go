@@ -192,7 +192,7 @@ func (b *Builder) AttentionLatent(q, k *Node, n int, a AttentionAttr, allowed ..
 func (b *Builder) attend(c Cache, a AttentionAttr, in ...*Node) (*Node, error) {
 	a.Cache, a.Shared = len(b.G.Caches), false
 	a.Heads, a.KVHeads = in[0].Shape[0], c.Heads
-	if a.Mask == MaskCausal {
+	if a.Mask == MaskCausal || a.Mask == MaskBefore {
 		if c.Window = a.Window; c.Window > 0 {
 			c.First = a.First
 		}

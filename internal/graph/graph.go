@@ -257,6 +257,7 @@ const (
 	MaskCausal MaskKind = "causal" // j ≤ i, and j > i − Window if Window > 0
 	MaskChunk  MaskKind = "chunk"  // j ≤ i and ⌊j/Window⌋ = ⌊i/Window⌋
 	MaskFull   MaskKind = "full"   // all keys of the sequence, or |i−j| ≤ Window if Window > 0
+	MaskBefore MaskKind = "before" // j < i, and j > i − Window if Window > 0: the window counts the query's own position, which it does not see
 )
 
 // AttentionAttr: softmax(mask(softcap(Scale·q·k) + bias))·v. Query head h
@@ -280,6 +281,9 @@ const (
 // position on see nothing and give 0.
 // When Open is set the result is [H, dv + 1]: each head ends with the logarithm
 // of the sum of exp(score), sinks counted, or Nothing; see JoinAttr.
+// Score names what makes weights of the scores instead of the softmax, and
+// Counted makes of the numbers of the query a bias by a counted position, and
+// Faded of a component of the keys one that grows with every key between: see scores.go.
 type AttentionAttr struct {
 	Cache          int
 	Shared         bool
@@ -301,6 +305,8 @@ type AttentionAttr struct {
 	First, Ask     int
 	Sides          []int // nil, or two
 	Open           bool
+	Score          string
+	Counted, Faded bool
 	Heads, KVHeads int
 }
 

@@ -49,14 +49,17 @@ func inferAttention(g *Graph, a *AttentionAttr, in []*Node) ([]int, Rows, error)
 	if err := inferReach(a, c); err != nil {
 		return nil, 0, err
 	}
+	if err := inferScore(a); err != nil {
+		return nil, 0, err
+	}
 	return []int{q[0], c.ValueDim + open(a.Open)}, rows, relative("attention", a.Relative, a.Farthest, q[0], a.TwoSided)
 }
 
 // knownMask refuses masks that are none.
 func knownMask(a *AttentionAttr) error {
 	switch {
-	case a.Mask != MaskCausal && a.Mask != MaskChunk && a.Mask != MaskFull:
-		return fmt.Errorf("attention: there is no mask %q; the masks are %q, %q and %q", a.Mask, MaskCausal, MaskFull, MaskChunk)
+	case a.Mask != MaskCausal && a.Mask != MaskChunk && a.Mask != MaskFull && a.Mask != MaskBefore:
+		return fmt.Errorf("attention: there is no mask %q; the masks are %q, %q, %q and %q", a.Mask, MaskCausal, MaskFull, MaskChunk, MaskBefore)
 	case a.Window < 0:
 		return fmt.Errorf("attention: a window of %d keys is none", a.Window)
 	case a.Mask == MaskChunk && a.Window == 0:
@@ -67,6 +70,9 @@ func knownMask(a *AttentionAttr) error {
 
 // inferBuckets checks what is added to the scores by bucket of the distance.
 func inferBuckets(a *AttentionAttr, c Cache, heads int, tables []*Node) error {
+	if a.Counted {
+		return inferCounted(a, heads, tables)
+	}
 	if a.Buckets == nil && len(tables) == 0 {
 		return nil
 	}
@@ -84,7 +90,7 @@ func inferBuckets(a *AttentionAttr, c Cache, heads int, tables []*Node) error {
 		}
 	}
 	switch {
-	case a.Cross || a.Allowed:
+	case a.Allowed || a.Cross && len(a.Buckets) > 1:
 		return fmt.Errorf("attention: positions of two sequences have no distance, and chosen positions take none")
 	case a.ByKey && (a.Mask != MaskFull || a.Shared || c.Kind != CacheKV):
 		return fmt.Errorf("attention: numbers of the key go with the mask %q and keys of its own", MaskFull)
@@ -169,6 +175,8 @@ func attentionRows(a *AttentionAttr, c Cache, in []*Node) (Rows, error) {
 		return 0, fmt.Errorf("attention: cross attention has queries of tokens and keys of the encoder's rows")
 	case a.Cross && (a.Mask != MaskFull || a.Window != 0 || !c.Kept):
 		return 0, fmt.Errorf("attention: cross attention sees all of the encoder's rows, and keeps them")
+	case a.Faded && (c.Memory || c.Kind != CacheKV):
+		return 0, fmt.Errorf("attention: gates fade keys of the sequence's own tokens, with values of their own")
 	case a.Shared && c.Memory && !c.Kept:
 		return 0, fmt.Errorf("attention: the shared cache is not kept")
 	case a.Cross && (a.Relative != nil || a.Slopes != nil):

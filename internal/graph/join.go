@@ -28,6 +28,9 @@ func inferJoin(rows Rows, in []*Node) ([]int, error) {
 		if len(n.Shape) != 2 || n.Shape[1] < 2 || !slices.Equal(n.Shape, in[0].Shape) {
 			return nil, fmt.Errorf("join: takes open attentions, [heads, e + 1] each, of equal shape, got %v and %v", in[0].Shape, n.Shape)
 		}
+		if a, ok := n.Attr.(*AttentionAttr); ok && a.Score != "" {
+			return nil, fmt.Errorf("join: weighs softmaxes, and the score %q is none", a.Score)
+		}
 	}
 	return []int{in[0].Shape[0], in[0].Shape[1] - 1}, nil
 }

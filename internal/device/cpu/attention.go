@@ -29,7 +29,7 @@ func newAttention(s *Stage) *attention {
 			c := s.lay.cache[x.Attr.Cache]
 			rows = max(rows, itemRows, x.Attr.Heads/x.Attr.KVHeads)
 			dk, dv = max(dk, c.KeyDim), max(dv, c.ValueDim)
-			relative = relative || x.Attr.Relative != nil || x.Attr.Buckets != nil || x.Attr.First > 0
+			relative = relative || x.Attr.Relative != nil || x.Attr.Buckets != nil || x.Attr.First > 0 || x.Attr.Counted || x.Attr.Faded
 			alone = alone || x.Allow != program.None
 		}
 		if x, ok := s.p.Steps[i].Body.(*program.Stored); ok {
@@ -59,6 +59,7 @@ type attend struct {
 	sinks []float32
 	bias  *ref.Distances // nil: none
 	shape shape
+	score func(dst, x []float32) // what makes weights of scores, where no softmax does
 }
 
 func (l *loader) attention(x *program.Attention) (executor, error) {
@@ -73,6 +74,9 @@ func (l *loader) attention(x *program.Attention) (executor, error) {
 			return nil, err
 		}
 		e.bias = l.distances(x.Attr, table)
+	}
+	if e.score, err = scoreKernel(x.Attr); err != nil {
+		return nil, err
 	}
 	if l.s.place.items == nil {
 		l.s.place.items = map[shape][]item{}
@@ -207,7 +211,7 @@ func (e *attend) compute(s *Stage, a *attention, c *cacheLayout, it *item, first
 		h := headOf(e.step.Attr, int(it.group), int(it.head))
 		call.Q, call.QStride = qb[first*qw+h*c.KeyDim:], qw
 		call.Out, call.OutStride = out[first*ow+h*wide:], ow
-		call.Run(a.scratch)
+		e.evaluate(s, a, it, first)
 		return
 	}
 	each := func(f func(q, o []float32, r int)) {
@@ -218,7 +222,7 @@ func (e *attend) compute(s *Stage, a *attention, c *cacheLayout, it *item, first
 	}
 	call.Q, call.Out, call.QStride, call.OutStride = a.q, a.out, c.KeyDim, wide
 	each(func(q, _ []float32, r int) { copy(a.q[r*c.KeyDim:], q) })
-	call.Run(a.scratch)
+	e.evaluate(s, a, it, first)
 	each(func(_, o []float32, r int) { copy(o, a.out[r*wide:]) })
 }
 

@@ -205,4 +205,7 @@ func (d Device) testJoined(t *testing.T) {
 	n.Layer--
 	n.finish(n.head(x))
 	d.open(t, n, compile.Options{}).keepsNothing(t)
+	n = newNet(t, 22)
+	scoredNet(n)
+	d.open(t, n, compile.Options{}).keepsNothing(t)
 }

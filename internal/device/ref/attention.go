@@ -39,10 +39,14 @@ func Visible(a *graph.AttentionAttr, i, n int) (lo, hi int) {
 		}
 		return 0, n
 	}
-	if a.Window > 0 {
-		return max(0, i-a.Window+1), i + 1
+	end := i + 1
+	if a.Mask == graph.MaskBefore {
+		end = i
 	}
-	return 0, i + 1
+	if a.Window > 0 {
+		return min(max(0, i-a.Window+1), end), end
+	}
+	return 0, end
 }
 
 func (m *Machine) attention(n *graph.Node, in []*Value, b *batch.Batch, out *Value) error {
@@ -193,42 +197,41 @@ func (s *seenRow) attend(q, out []float32) {
 		if a.Tile {
 			g = h % a.KVHeads
 		}
-		qh := q[h*c.KeyDim : (h+1)*c.KeyDim]
-		top := math.Inf(-1)
-		if s.sinks != nil {
-			top = float64(s.sinks[h])
-		}
-		for i, j := range s.at {
-			o := (j*c.Heads + g) * c.KeyDim
-			x := a.Scale * dot(qh, s.k[o:o+c.KeyDim])
-			if a.Softcap > 0 {
-				x = a.Softcap * math.Tanh(x/a.Softcap)
-			}
-			if a.Slopes != nil {
-				x += a.Slopes[h] * float64(j-s.pos)
-			}
-			if s.bias != nil {
-				x += float64(s.bias.At(h, j-s.pos))
-			}
-			if a.Buckets != nil {
-				x += s.near(h, j)
-			}
-			p[i] = x
-			top = math.Max(top, x)
-		}
-		sum := 0.0
-		if s.sinks != nil {
-			sum = math.Exp(float64(s.sinks[h]) - top)
-		}
-		for j := range p {
-			p[j] = math.Exp(p[j] - top)
-			sum += p[j]
-		}
+		s.scores(p, q[h*c.KeyDim:(h+1)*c.KeyDim], h, g)
+		last, sum := s.weights(p, h)
 		o := out[h*(len(out)/a.Heads):]
 		if a.Open {
-			o[c.ValueDim] = logSum(top, sum)
+			o[c.ValueDim] = last
 		}
 		s.mix(p, sum, g, o[:c.ValueDim])
+	}
+}
+
+// scores computes the scores of query head h and key head g.
+func (s *seenRow) scores(p []float64, q []float32, h, g int) {
+	a, c := s.a, s.c
+	for i, j := range s.at {
+		o := (j*c.Heads + g) * c.KeyDim
+		x := a.Scale * dot(q, s.k[o:o+c.KeyDim])
+		if a.Softcap > 0 {
+			x = a.Softcap * math.Tanh(x/a.Softcap)
+		}
+		if a.Slopes != nil {
+			x += a.Slopes[h] * float64(j-s.pos)
+		}
+		if s.bias != nil {
+			x += float64(s.bias.At(h, j-s.pos))
+		}
+		if a.Buckets != nil {
+			x += s.near(h, j)
+		}
+		p[i] = x
+	}
+	if a.Counted {
+		s.count(p, h)
+	}
+	if a.Faded {
+		s.fade(p, g)
 	}
 }
 

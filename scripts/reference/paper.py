@@ -1,0 +1,171 @@
+#!/usr/bin/env python3
+"""Makes tiny random models of published families that transformers does not have, with the logits that the papers' formulas give in float64.
+
+    paper.py [OUT [NAME …]]        OUT is internal/model/testdata/paper
+
+Each function below is a family, written as its paper (or the authors' code) has it: whole matrices of scores, masks and explicit loops, nothing of
+Inferflow. A folder gets config.json, model.safetensors (bfloat16) and golden.json; its spec.star is written by hand. Needs torch and safetensors.
+"""
+import json, math, pathlib, sys, zlib
+
+import torch
+import torch.nn.functional as F
+from safetensors.torch import save_file
+
+VOCAB, HIDDEN, HEADS, LAYERS, LENGTH = 61, 32, 4, 2, 41
+EPS = 1e-5
+
+
+class Weights(dict):
+    """Random tensors by name, made when they are first asked for and rounded to bfloat16."""
+
+    def __call__(self, name, *shape, mean=0.0, spread=None):
+        if name not in self:
+            g = torch.Generator().manual_seed(zlib.crc32(name.encode()))
+            spread = 1 / math.sqrt(shape[-1]) if spread is None else spread
+            self[name] = (mean + spread * torch.randn(*shape, generator=g)).bfloat16()
+        return self[name].double()
+
+    def norm(self, x, name):
+        return x / torch.sqrt((x * x).mean(-1, keepdim=True) + EPS) * self(name + '.weight', x.shape[-1], mean=1.0, spread=0.2)
+
+    def linear(self, x, name, out, bias=False, mean=0.0):
+        y = x @ self(name + '.weight', out, x.shape[-1]).T
+        return y + self(name + '.bias', out, mean=mean, spread=0.3) if bias else y
+
+
+def heads(x, n=HEADS):
+    """[tokens, heads·d] to [heads, tokens, d]"""
+    return x.view(x.shape[0], n, -1).transpose(0, 1)
+
+
+def merge(x):
+    return x.transpose(0, 1).reshape(x.shape[1], -1)
+
+
+def qkv(w, x, at):
+    return [heads(w.linear(x, at + name, HIDDEN)) for name in ('q_proj', 'k_proj', 'v_proj')]
+
+
+def rope(x, theta=10000.0):
+    d = x.shape[-1]
+    angle = torch.arange(x.shape[-2]).double()[:, None] * theta ** (-torch.arange(0, d, 2).double() / d)
+    cos, sin = torch.cat([angle, angle], -1).cos(), torch.cat([angle, angle], -1).sin()
+    return x * cos + torch.cat([-x[..., d // 2:], x[..., :d // 2]], -1) * sin
+
+
+def decoder(w, ids, attend, embed=True, layers=LAYERS):
+    """Pre-norm layers of attend(w, x, prefix, layer) and a gated feed-forward."""
+    x = w('model.embed_tokens.weight', VOCAB, HIDDEN, spread=1.0)[ids]
+    for i in range(layers):
+        at = 'model.layers.%d.' % i
+        x = x + w.linear(attend(w, w.norm(x, at + 'input_layernorm'), at + 'mixer.', i), at + 'mixer.o_proj', HIDDEN)
+        h = w.norm(x, at + 'post_attention_layernorm')
+        x = x + w.linear(F.silu(w.linear(h, at + 'mlp.gate_proj', 48)) * w.linear(h, at + 'mlp.up_proj', 48), at + 'mlp.down_proj', HIDDEN)
+    return w.linear(w.norm(x, 'model.norm'), 'lm_head', VOCAB)
+
+
+def causal(n, own=True):
+    return torch.ones(n, n, dtype=torch.bool).tril(0 if own else -1)
+
+
+# Ramapuram et al. 2024, Theory, analysis, and best practices for sigmoid self-attention: ALiBi, a bias of −log n.
+def sigmoid_attention(w, ids, c):
+    slopes = torch.tensor([2 ** (-8 * (h + 1) / HEADS) for h in range(HEADS)]).double()
+
+    def attend(w, x, at, layer):
+        q, k, v = qkv(w, x, at)
+        n = len(x)
+        distance = torch.arange(n)[None, :] - torch.arange(n)[:, None]
+        score = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1]) + slopes[:, None, None] * distance - math.log(c['max_position_embeddings'])
+        return merge((torch.sigmoid(score) * causal(n)) @ v)
+    return decoder(w, ids, attend)
+
+
+# Zhai et al. 2024, Actions speak louder than words (HSTU): silu of the scores, divided by the length, then a norm and a gate.
+def pointwise(w, ids, c):
+    def attend(w, x, at, layer):
+        u, q, k, v = F.silu(w.linear(x, at + 'uqkv', 4 * HIDDEN)).chunk(4, -1)
+        q, k, v = heads(q), heads(k), heads(v)
+        n = len(x)
+        table = w(at + 'rel', 2 * c['max_distance'] + 1, spread=0.5)
+        distance = (torch.arange(n)[None, :] - torch.arange(n)[:, None]).clamp(-c['max_distance'], c['max_distance']) + c['max_distance']
+        a = F.silu(q @ k.transpose(-1, -2) + table[distance]) / torch.arange(1, n + 1).double()[:, None] * causal(n)
+        y = merge(a @ v)
+        return (y - y.mean(-1, keepdim=True)) / torch.sqrt(y.var(-1, unbiased=False, keepdim=True) + EPS) * u
+    return decoder(w, ids, attend)
+
+
+# Tan et al. 2024, Stick-breaking attention: earlier tokens only, what is left goes to the token's own value; a norm of each head.
+def stick_breaking(w, ids, c):
+    def attend(w, x, at, layer):
+        q, k, v = qkv(w, x, at)
+        n = len(x)
+        logits = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1])
+        weight = torch.zeros_like(logits)
+        rest = torch.ones(HEADS, n, 1).double()
+        for i in range(n):
+            for j in range(i - 1, -1, -1):
+                beta = torch.sigmoid(logits[:, i, j])
+                weight[:, i, j] = beta * rest[:, i, 0]
+                rest[:, i, 0] *= 1 - beta
+        y = weight @ v + rest * v
+        y = y.transpose(0, 1)
+        return w.norm(y, at + 'norm').reshape(n, -1)
+    return decoder(w, ids, attend)
+
+
+# Golovneva et al. 2024, Contextual position encoding; the code of the paper's figure.
+def counted_positions(w, ids, c):
+    def attend(w, x, at, layer):
+        q, k, v = qkv(w, x, at)
+        n, most = len(x), c['npos_max']
+        logits = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1]) + causal(n).double().log()
+        pos = torch.sigmoid(logits).flip(-1).cumsum(-1).flip(-1).clamp(max=most - 1)
+        whole = q @ w(at + 'cope.pos_emb', q.shape[-1], most, spread=0.5)
+        up, down = whole.gather(-1, pos.ceil().long()), whole.gather(-1, pos.floor().long())
+        part = pos - pos.floor()
+        return merge(torch.softmax(logits + up * part + down * (1 - part), -1) @ v)
+    return decoder(w, ids, attend)
+
+
+# Lin et al. 2025, Forgetting transformer: softmax attention with a forget gate.
+def forgetting(w, ids, c):
+    def attend(w, x, at, layer):
+        q, k, v = qkv(w, x, at)
+        n = len(x)
+        gate = F.logsigmoid(w.linear(x, at + 'fgate_proj', HEADS, bias=True, mean=1.0)).T
+        total = gate.cumsum(-1)
+        logits = q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1]) + total[:, :, None] - total[:, None, :]
+        return merge(torch.softmax(logits.masked_fill(~causal(n), -math.inf), -1) @ v) * torch.sigmoid(w.linear(x, at + 'ogate_proj', HIDDEN))
+    return decoder(w, ids, attend)
+
+
+FAMILIES = {
+    'sigmoid_attention': (sigmoid_attention, {'max_position_embeddings': 64}),
+    'pointwise': (pointwise, {'max_distance': 9}),
+    'stick_breaking': (stick_breaking, {}),
+    'counted_positions': (counted_positions, {'npos_max': 12}),
+    'forgetting': (forgetting, {}),
+}
+
+
+def main():
+    here = pathlib.Path(__file__).resolve().parents[2]
+    out = pathlib.Path(sys.argv[1]) if len(sys.argv) > 1 else here / 'internal/model/testdata/paper'
+    for name in sys.argv[2:] or FAMILIES:
+        family, extra = FAMILIES[name]
+        config = {'model_type': 'paper_' + name, 'vocab_size': VOCAB, 'hidden_size': HIDDEN, 'num_hidden_layers': LAYERS, 'num_attention_heads': HEADS, 'rms_norm_eps': EPS, **extra}
+        w, folder = Weights(), out / name
+        ids = torch.randint(0, VOCAB, (LENGTH,), generator=torch.Generator().manual_seed(zlib.crc32(name.encode())))
+        logits = family(w, ids, config)
+        golden = {'input_ids': ids.tolist(), 'logits': [[float('%.7g' % v) for v in row] for row in logits.tolist()]}
+        folder.mkdir(parents=True, exist_ok=True)
+        save_file({k: v.contiguous() for k, v in w.items()}, folder / 'model.safetensors', metadata={'format': 'pt'})
+        (folder / 'config.json').write_text(json.dumps(config, indent=1) + '\n')
+        (folder / 'golden.json').write_text(json.dumps(golden, separators=(',', ':')) + '\n')
+        print(name, len(w), 'tensors', 'logits to %.2f' % logits.abs().max())
+
+
+if __name__ == '__main__':
+    main()
