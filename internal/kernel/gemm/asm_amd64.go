@@ -39,7 +39,8 @@ type kernelSet struct {
 	one, two, four kernel // so many rows × packed panels, from zero
 	unpack         kernel // packed blocks to Scratch; nil for F32, which is wide as it lies
 	wide           kernel // tiles of rows × what is unpacked, added to dst; may be nil
-	set, finish    kernel // float types: wide that sets dst, and that finishes what is in dst
+	set            kernel // float types: wide that sets dst
+	finish, only   kernel // and that finishes a row in its last segment, and in its only one
 	tile           int    // rows of a tile of wide
 	wideFrom       int    // least rows that unpacking pays for
 }
@@ -157,16 +158,12 @@ func (ks *kernelSet) widePanels(w *Matrix, dst []float32, stride int, a *Acts, f
 		}
 		return
 	}
-	for k := 0; k < w.k; k += blockK {
+	for k := 0; k < w.k; k += segment {
 		for i := p; i < end; i++ {
-			ks.floatRows(w, dst[(i-p)*panelRows:], stride, a, from, to, i, k, min(k+blockK, w.k), s)
+			ks.floatRows(w, dst[(i-p)*panelRows:], stride, a, from, to, i, k, s)
 		}
 	}
 }
-
-// blockK is the number of values along K of which the activations of a tile stay
-// in the second-level cache while its panels of float weights pass by.
-const blockK = 2 * segment
 
 // wideRows unpacks a part of the panel at a time and passes all rows by it.
 func (ks *kernelSet) wideRows(w *Matrix, dst []float32, stride int, a *Acts, from, to, p int, s *Scratch) {
@@ -182,17 +179,16 @@ func (ks *kernelSet) wideRows(w *Matrix, dst []float32, stride int, a *Acts, fro
 	}
 }
 
-// floatRows adds the segments of values [k, end) along K to the results; the
-// first of a row sets them.
-func (ks *kernelSet) floatRows(w *Matrix, dst []float32, stride int, a *Acts, from, to, p, k, end int, s *Scratch) {
-	for ; k < end; k += segment {
-		run := ks.wide
-		if k == 0 {
-			run = ks.set
-		}
-		ks.widen(w, p, k, s)
-		ks.tiles(run, dst, stride, a, from, to, 4*k, s)
+// floatRows adds the segment of values from k on to the results; the first of a
+// row sets them. The activations of a tile's segment stay in the second-level
+// cache while its panels pass by.
+func (ks *kernelSet) floatRows(w *Matrix, dst []float32, stride int, a *Acts, from, to, p, k int, s *Scratch) {
+	run := ks.wide
+	if k == 0 {
+		run = ks.set
 	}
+	ks.widen(w, p, k, s)
+	ks.tiles(run, dst, stride, a, from, to, 4*k, s)
 }
 
 // widen makes args.slice point to a segment of panel p as float32.

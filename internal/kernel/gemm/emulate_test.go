@@ -405,7 +405,7 @@ func (m *machine) emulated(ks kernelSet) *kernelSet {
 		return func(p *byte) { m.run(name, p) }
 	}
 	ks.one, ks.two, ks.four, ks.unpack, ks.wide = wrap(ks.one), wrap(ks.two), wrap(ks.four), wrap(ks.unpack), wrap(ks.wide)
-	ks.set, ks.finish = wrap(ks.set), wrap(ks.finish)
+	ks.set, ks.finish, ks.only = wrap(ks.set), wrap(ks.finish), wrap(ks.only)
 	return &ks
 }
 
@@ -421,7 +421,7 @@ func TestEmulatedKernels(t *testing.T) {
 			layout, _ := typ.Layout()
 			sizes := []int{layout.Block, 2*layout.Block + 512}
 			if layout.Block == 1 {
-				sizes = []int{1, 2, 333}
+				sizes = []int{1, 2, segment + 141}
 			}
 			for _, k := range sizes {
 				w := newMatrix(t, rng, typ, 19, k)

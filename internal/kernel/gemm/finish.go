@@ -24,8 +24,8 @@ func (w *Matrix) MulFinish(y []float32, f *Finish, a *Acts, rowFrom, rowTo int, 
 	return done
 }
 
-// finishes reports whether panels before the given one end in whole columns, and
-// the product in a segment that is not its first.
+// finishes reports whether a kernel may finish panels before the given one: their
+// columns all exist.
 func (w *Matrix) finishes(a *Acts, panelTo int) bool {
-	return w.kernels != nil && w.form.class == classFloat && a.kind == Float && a.k == w.k && w.k > segment && panelTo <= w.n/panelRows
+	return w.kernels != nil && w.form.class == classFloat && a.kind == Float && a.k == w.k && panelTo <= w.n/panelRows
 }

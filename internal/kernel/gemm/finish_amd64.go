@@ -18,11 +18,11 @@ func (ks *kernelSet) finishRows(w *Matrix, y []float32, f *Finish, a *Acts, from
 	g := &s.args
 	g.actStride, g.dstStride, g.panel, g.outStride, g.work = a.stride, stride*4, w.panel, f.Stride*4, unsafe.Pointer(&s.work[0])
 	last := (w.k - 1) / segment * segment
-	for k := 0; k <= last; k += blockK {
+	for k := 0; k <= last; k += segment {
 		for i := p; i < end; i++ {
-			col := (i - p) * panelRows
-			ks.floatRows(w, y[col:], stride, a, from, from+rows, i, k, min(k+blockK, last), s)
-			if k+blockK > last {
+			if col := (i - p) * panelRows; k < last {
+				ks.floatRows(w, y[col:], stride, a, from, from+rows, i, k, s)
+			} else {
 				ks.finishPanel(w, y[col:], stride, f, col, a, from, rows, i, last, s)
 			}
 		}
@@ -33,11 +33,15 @@ func (ks *kernelSet) finishRows(w *Matrix, y []float32, f *Finish, a *Acts, from
 // finishPanel adds the segment from value k on, the last, of panel p and writes
 // the columns from col on of the output.
 func (ks *kernelSet) finishPanel(w *Matrix, y []float32, stride int, f *Finish, col int, a *Acts, from, rows, p, k int, s *Scratch) {
+	run := ks.finish
+	if k == 0 {
+		run = ks.only
+	}
 	ks.widen(w, p, k, s)
 	for m := 0; m < rows; m += callRows {
 		n := min(callRows, rows-m)
 		f.point(&s.args, m*f.Stride+col, n)
-		ks.tiles(ks.finish, y[m*stride:], stride, a, from+m, from+m+n, 4*k, s)
+		ks.tiles(run, y[m*stride:], stride, a, from+m, from+m+n, 4*k, s)
 	}
 }
 

@@ -224,4 +224,7 @@ func avx2WideFloat(args *byte)
 func avx2WideFloatFinish(args *byte)
 
 //go:noescape
+func avx2WideFloatOnly(args *byte)
+
+//go:noescape
 func avx2PrepareInt8(dst *byte, src *float32, blocks int)

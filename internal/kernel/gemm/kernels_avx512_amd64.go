@@ -213,3 +213,6 @@ func avx512WideFloat(args *byte)
 
 //go:noescape
 func avx512WideFloatFinish(args *byte)
+
+//go:noescape
+func avx512WideFloatOnly(args *byte)

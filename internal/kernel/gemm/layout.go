@@ -30,7 +30,7 @@ import (
 const (
 	panelRows = 16  // weight rows of a panel: the lanes of the kernels
 	granule   = 32  // values along K that share an activation scale
-	segment   = 192 // values along K of one chain of float sums
+	segment   = 384 // values along K of one chain of float sums
 	unit      = 64  // bytes of 16 rows × 4 bytes along K
 	align     = 64  // alignment of every plane of a panel
 	superK    = 256 // values of a super-block of the K types

@@ -27,7 +27,7 @@ type wideBlock struct {
 // concurrent calls.
 type Scratch struct {
 	slice  *[sliceBlocks]wideBlock
-	floats []float32 // [192][16] a segment of float weights
+	floats []float32 // [384][16] a segment of float weights
 	tail   []float32 // [tailRows][16] results of the last, partial panel
 	spare  []float32 // [maxTile][16] results of a tile that has rows too many
 	work   []byte    // what a kernel has no registers for

@@ -6,7 +6,7 @@ import (
 )
 
 // segment is the length of a chain of float sums along K; see package gemm.
-const segment = 192
+const segment = 384
 
 // floatType is a float weight type: bytes of a value, and values of a row that
 // lie together.
@@ -178,9 +178,15 @@ func (k *floatKernel) next() {
 	k.advance(k.rows.base, 4*k.group)
 }
 
+// prefetch fetches what the parts read next, of one part alone 192 values ahead: a
+// whole segment and the rows would not stay in the first cache together.
 func (k *floatKernel) prefetch(parts int) {
+	if parts == 1 {
+		k.PREFETCHT0(operand.Mem{Base: k.w, Disp: k.segmentBytes() / 2})
+		return
+	}
 	for p := range parts {
-		k.PREFETCHT0(operand.Mem{Base: k.w, Disp: p*k.segmentBytes() + parts*k.segmentBytes()})
+		k.PREFETCHT0(operand.Mem{Base: k.w, Disp: (p + parts) * k.segmentBytes()})
 	}
 }
 
@@ -221,12 +227,19 @@ const (
 	wideSet    wideEnd = iota // they are the results
 	wideAdd                   // they are added to the results
 	wideFinish                // the results, the sums, a bias and a residual make the output
+	wideOnly                  // the sums, a bias and a residual make the output
 )
+
+// wideEnds are the ends of the names of the kernels.
+var wideEnds = []string{wideSet: "Set", wideAdd: "", wideFinish: "Finish", wideOnly: "Only"}
+
+func (e wideEnd) adds() bool     { return e == wideAdd || e == wideFinish }
+func (e wideEnd) finishes() bool { return e == wideFinish || e == wideOnly }
 
 // wideFloats emits the kernels that multiply one segment of float weights
 // [n][16] with tiles of 6 rows.
 func (c *asm) wideFloats(name string) {
-	for end, suffix := range []string{wideSet: "Set", wideAdd: "", wideFinish: "Finish"} {
+	for end, suffix := range wideEnds {
 		c.wideFloat(name+suffix, wideEnd(end))
 	}
 }
@@ -237,7 +250,7 @@ func (c *asm) wideFloat(name string, end wideEnd) {
 	x := c.loadRows(args, argActs, argActStride, 4)
 	dst := c.loadRows(args, argDst, argDstStride, 4)
 	five := c.GP64() // 5·stride of activations, then of results
-	if end == wideFinish {
+	if end.finishes() {
 		c.copyFinish(args)
 	}
 	c.loop(tiles, func() {
@@ -251,15 +264,15 @@ func (c *asm) wideFloat(name string, end wideEnd) {
 				c.VXORPS(acc[m][h], acc[m][h], acc[m][h])
 			}
 		}
-		if end == wideFinish {
+		if end.finishes() {
 			c.fetchFinish(args, floatTile)
 		}
 		c.wideSegment(&acc, x, w, n, five)
 		c.LEAQ(operand.Mem{Base: dst.stride, Index: dst.stride, Scale: 4}, five)
-		if end != wideSet {
+		if end.adds() {
 			c.addRows(&acc, dst, five)
 		}
-		if end == wideFinish {
+		if end.finishes() {
 			c.finishRows(&acc, args)
 		} else {
 			c.storeRows(&acc, dst, five)

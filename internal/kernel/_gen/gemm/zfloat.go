@@ -161,7 +161,7 @@ func (k *zFloat) unpackFloat(name string) {
 // zWideFloats emits the kernels that multiply one segment of float weights
 // [n][16] with tiles of 8 rows.
 func (c *asm) zWideFloats(name string) {
-	for end, suffix := range []string{wideSet: "Set", wideAdd: "", wideFinish: "Finish"} {
+	for end, suffix := range wideEnds {
 		c.zWideFloat(name+suffix, wideEnd(end))
 	}
 }
@@ -172,7 +172,7 @@ func (c *asm) zWideFloat(name string, end wideEnd) {
 	tiles := c.pointer(args, argTiles)
 	x := c.loadSet(args, argActs, argActStride, 8)
 	dst, stride := c.pointer(args, argDst), c.pointer(args, argDstStride)
-	if end == wideFinish {
+	if end.finishes() {
 		c.copyFinish(args)
 	}
 	c.loop(tiles, func() {
@@ -182,7 +182,7 @@ func (c *asm) zWideFloat(name string, end wideEnd) {
 		for m := range acc {
 			acc[m] = c.zero()
 		}
-		if end == wideFinish {
+		if end.finishes() {
 			c.fetchFinish(args, 8)
 		}
 		c.loop(n, func() {
@@ -195,14 +195,14 @@ func (c *asm) zWideFloat(name string, end wideEnd) {
 			c.advance(x.base, 4)
 		})
 		c.eachRow(dst, stride, func(m int, at operand.Mem) {
-			if end != wideSet {
+			if end.adds() {
 				c.VADDPS(at, acc[m], acc[m])
 			}
-			if end != wideFinish {
+			if !end.finishes() {
 				c.VMOVUPS(acc[m], at)
 			}
 		})
-		if end == wideFinish {
+		if end.finishes() {
 			c.zFinishRows(&acc, args)
 		}
 		c.LEAQ(operand.Mem{Base: start, Index: x.x1, Scale: 8}, x.base)
