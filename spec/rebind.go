@@ -56,6 +56,8 @@ type rebinder struct {
 	unnamed []askedTensor
 	// defaults says to write what the specification took for missing.
 	defaults bool
+	// guessed are settings that follow from the tensors, by dotted key.
+	guessed map[string]any
 }
 
 // Rebind says how to write the model of the files in the other binding. The
@@ -79,20 +81,40 @@ func (s *Spec) Rebind(files Files) (*Rebound, error) {
 	if err := r.traceFiles(); err != nil {
 		return nil, err
 	}
-	if err := r.declarations(); err != nil {
+	types, err := r.declarations()
+	if err != nil {
 		return nil, err
 	}
 	if r.layout() && r.attempt() == nil { // the folder that the file was made of
 		return r.result, nil
 	}
+	for _, t := range types { // the first says best what is wrong
+		r.target(t)
+		e := r.rebind()
+		if e == nil {
+			return r.result, r.compareOthers()
+		}
+		if err == nil {
+			err = e
+		}
+	}
+	if other := r.like(); other != nil {
+		return other, nil
+	}
+	return nil, err
+}
+
+// rebind says the model under the name that declarations picked.
+func (r *rebinder) rebind() error {
+	r.defaults, r.guessed = false, nil
 	if err := r.mirror(); err != nil {
-		return nil, err
+		return err
 	}
 	err := r.attempt()
 	if err != nil && r.result.Binding == HF { // a default may follow from what only GGUF says
 		r.defaults = true
-		if r.attempt() == nil {
-			err = nil
+		if r.attempt() == nil || r.guess() == nil {
+			return nil
 		}
 	}
 	if err != nil && len(r.unnamed) > 0 { // those may be more than the format has room for
@@ -101,10 +123,44 @@ func (s *Spec) Rebind(files Files) (*Rebound, error) {
 			err = nil
 		}
 	}
-	if err != nil {
-		return nil, err
+	return err
+}
+
+// like says the model by another specification that serves the architecture
+// and reads the file as the same steps: several families share one.
+func (r *rebinder) like() *Rebound {
+	if r.result.Binding != HF || r.s.opts.Name != "" || r.from.config.owns() {
+		return nil
 	}
-	return r.result, r.compareOthers()
+	for _, name := range Library() {
+		src, err := librarySource(name)
+		if err != nil || name == r.s.Name || !mentions(src, []string{r.files.Architecture()}) {
+			continue
+		}
+		o := &rebinder{s: &Spec{Name: name, Source: src, opts: r.s.opts}, files: r.files, result: &Rebound{Binding: HF}, aside: map[string]bool{}}
+		o.s.opts.Name = name
+		if o.traceFiles() != nil || !sameSums(r.from.b.G, o.from.b.G) {
+			continue
+		}
+		types, err := o.declarations()
+		for _, t := range types {
+			if o.target(t); err == nil && o.rebind() == nil {
+				return o.result
+			}
+		}
+	}
+	return nil
+}
+
+// sameSums says that two graphs compute the same of the same tensors.
+func sameSums(a, b *graph.Graph) bool {
+	c := &comparison{pair: func(a, b *graph.Weight, _ graph.Line) error {
+		if place(a) != place(b) {
+			return ErrRebind
+		}
+		return nil
+	}}
+	return c.graphs(a, b) == nil && len(c.other) == 0 && len(c.heads) == 0
 }
 
 // traceFiles traces the files at hand. Of a GGUF file a specification undoes
@@ -156,49 +212,72 @@ func (r *rebinder) attempt() error {
 	return r.solve(to)
 }
 
-// declarations runs the top of the specification for the other binding.
-func (r *rebinder) declarations() error {
+// declarations runs the top of the specification for the other binding, and
+// lists the names that the model may have there, the likeliest first.
+func (r *rebinder) declarations() ([]declaredName, error) {
 	r.table = newTracer(&mirror{binding: r.result.Binding}, Options{})
 	r.table.asked = newAsked()
 	if err := r.table.loadNames(); err != nil {
-		return err
+		return nil, err
 	}
 	if _, err := starlark.ExecFileOptions(fileOptions, r.table.thread, r.s.fileName(), r.s.Source, predeclared); err != nil {
-		return r.table.fail(err)
+		return nil, r.table.fail(err)
 	}
 	rule, index, ok, err := r.matched()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	if !ok && len(r.from.serves) > 0 {
 		rule = r.from.serves[0] // chosen by name
 	}
-	r.rule = rule
-	from, to := rule.modelTypes, rule.gguf
-	if r.result.Binding == HF {
-		from, to = to, from
+	there := func(rule servesRule) (from, to []string) {
+		if r.result.Binding == HF {
+			return rule.gguf, rule.modelTypes
+		}
+		return rule.modelTypes, rule.gguf
 	}
+	var list []declaredName
+	add := func(rule servesRule, names ...string) {
+		for _, n := range names {
+			if d := (declaredName{rule, n}); !slices.ContainsFunc(list, func(x declaredName) bool { return x.name == n }) {
+				list = append(list, d)
+			}
+		}
+	}
+	from, to := there(rule)
+	if len(from) == len(to) && len(to) > 0 {
+		add(rule, to[max(index, 0)])
+	}
+	add(rule, to...)
 	for _, other := range r.from.serves {
-		if len(to) > 0 {
-			break
-		}
-		if to = other.gguf; r.result.Binding == HF {
-			to = other.modelTypes
+		if from, to := there(other); len(list) == 0 || r.result.Binding == HF && slices.Contains(from, r.files.Architecture()) {
+			add(other, to...)
 		}
 	}
-	if len(to) == 0 {
-		return fmt.Errorf("spec: %s: %w: it declares no %s for this family", r.s.fileName(), ErrRebind, map[string]string{GGUF: "GGUF architecture", HF: "model_type"}[r.result.Binding])
-	}
-	pick := to[0]
-	if len(from) == len(to) {
-		pick = to[max(index, 0)]
+	if len(list) == 0 {
+		return nil, fmt.Errorf("spec: %s: %w: it declares no %s for this family", r.s.fileName(), ErrRebind, map[string]string{GGUF: "GGUF architecture", HF: "model_type"}[r.result.Binding])
 	}
 	if r.result.Binding == GGUF {
-		r.result.Architecture = pick
-	} else {
-		r.result.ModelType = pick
+		list = list[:1]
 	}
-	return nil
+	r.target(list[0])
+	return list, nil
+}
+
+// declaredName is a name that a model has in the other binding, and the rule of it.
+type declaredName struct {
+	rule servesRule
+	name string
+}
+
+// target chooses the model's name in the other binding.
+func (r *rebinder) target(d declaredName) {
+	r.rule = d.rule
+	if r.result.Binding == GGUF {
+		r.result.Architecture = d.name
+	} else {
+		r.result.ModelType = d.name
+	}
 }
 
 // matched finds the serves(…) that fits the files, and which of its names does.

@@ -63,7 +63,15 @@ func (r *rebinder) describe() error {
 	if r.result.Binding == HF {
 		r.result.Config = r.hfConfig()
 		r.to.config = r.result.Config
-		return r.inFolder(r.result.Config)
+		if err := r.inFolder(r.result.Config); err != nil {
+			return err
+		}
+		for _, given := range []map[string]any{r.guessed, r.s.opts.Set} {
+			for _, k := range slices.Sorted(maps.Keys(given)) {
+				put(r.result.Config, k, given[k])
+			}
+		}
+		return nil
 	}
 	meta, err := r.metadata()
 	if err != nil {
@@ -407,9 +415,37 @@ func (r *rebinder) hfConfig() map[string]any {
 		c["pad_token_id"] = nil // a class's default may lie outside the vocabulary
 	}
 	r.storedScaling(c)
-	head := slices.ContainsFunc(r.from.asked.tensors, func(a askedTensor) bool { return strings.Contains(a.name, "lm_head") })
-	c["tie_word_embeddings"] = !head
+	c["tie_word_embeddings"] = tied(r.from.b.G)
+	r.storedBiases(c)
 	return c
+}
+
+// tied says that the last product reads the table of tokens.
+func tied(g *graph.Graph) bool {
+	var table *graph.Weight
+	for _, n := range g.Nodes {
+		switch a := n.Attr.(type) {
+		case *graph.EmbedAttr:
+			if table == nil && g.Nodes[n.In[0]].Op == graph.OpTokens {
+				table = a.Table
+			}
+		case *graph.LinearAttr:
+			if table != nil && n.Layer >= g.Layers && place(a.W) == place(table) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// storedBiases sets the flags without which a class has no room for biases,
+// where the specification takes them as they are stored.
+func (r *rebinder) storedBiases(c map[string]any) {
+	for key, part := range map[string]string{"attention_bias": ".self_attn.q_proj.bias", "mlp_bias": ".mlp.up_proj.bias"} {
+		if _, ok := c[key]; !ok && slices.ContainsFunc(r.from.asked.tensors, func(a askedTensor) bool { return strings.HasSuffix(a.name, part) }) {
+			c[key] = true
+		}
+	}
 }
 
 // finiteJSON says that a value can stand in JSON, and is none.

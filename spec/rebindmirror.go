@@ -37,6 +37,7 @@ func (m *mirror) add(name string, shape []int) {
 // mirror lists the tensors of the other binding with their likely shapes.
 func (r *rebinder) mirror() error {
 	r.to = &mirror{binding: r.result.Binding, arch: r.result.Architecture, views: map[string]tensor.View{}}
+	r.unnamed = nil
 	turned, kernels := turnedTensors(r.from.b.G), kernelTensors(r.from.b.G)
 	aside, err := r.declaredAside()
 	if err != nil {
@@ -110,7 +111,11 @@ func (r *rebinder) declaredAside() (list []matcher, err error) {
 func (r *rebinder) traceMirror() (*tracer, error) {
 	turned := map[string]bool{}
 	for turn := 0; ; turn++ {
-		t := newTracer(r.to, Options{AllowUnused: true, Set: r.s.opts.Set})
+		o := Options{AllowUnused: true}
+		if r.result.Binding == GGUF { // config.json says it itself
+			o.Set = r.s.opts.Set
+		}
+		t := newTracer(r.to, o)
 		t.asked = newAsked()
 		t.asked.supply, t.asked.lacking = r.supply, r.lacking
 		_, err := t.run(r.s.fileName(), r.s.Source)
@@ -118,7 +123,7 @@ func (r *rebinder) traceMirror() (*tracer, error) {
 			return t, nil
 		}
 		if turn > maxTurns || !r.turn(t.problems, turned) {
-			return nil, fmt.Errorf("spec: %w: %w", ErrRebind, err)
+			return t, fmt.Errorf("spec: %w: %w", ErrRebind, err)
 		}
 	}
 }

@@ -3,11 +3,12 @@
 
     conversions.py BINARY OUT --models DIR … [--llama-rows PROGRAM] [--gguf DIR] [--rows FILE] [FAMILY …] > docs/conversions.md
 
-DIR holds a folder a model as the zoo does (config.json, model.safetensors, golden.json); of a name FAMILY~VARIANT the first counts where there is no
-FAMILY. OUT is filled with what is made. PROGRAM is built from llama_rows.c. --gguf names a folder with NAME.gguf of llama.cpp's own converter, for the
+DIR holds a folder a model as the zoo does (config.json, model.safetensors, golden.json; models.py says which counts). OUT is filled with what is made. PROGRAM is built from llama_rows.c. --gguf names a folder with NAME.gguf of llama.cpp's own converter, for the
 way back without our keys. Needs torch and transformers 5.24.
 """
 import argparse, json, os, pathlib, shutil, subprocess, sys, warnings
+
+from models import folders
 
 warnings.filterwarnings('ignore')
 os.environ.setdefault('TRANSFORMERS_VERBOSITY', 'error')
@@ -169,15 +170,10 @@ def main():
     p.add_argument('--rows', type=pathlib.Path, help='a file that keeps what was found: a run that was ended goes on')
     p.add_argument('families', nargs='*')
     a = p.parse_intermixed_args()
-    folders = {}
-    for d in a.models:
-        for f in sorted(d.iterdir()):
-            name = f.name.split('~')[0]
-            if (f / 'golden.json').exists() and (not a.families or name in a.families):
-                folders.setdefault(name, f)
+    found = folders(a.models, a.families)
     rows = [json.loads(line) for line in a.rows.read_text().splitlines()] if a.rows and a.rows.exists() else []
-    for name in sorted(folders.keys() - {r['family'] for r in rows}):
-        rows.append(check(folders[name], a))
+    for name in sorted(found.keys() - {r['family'] for r in rows}):
+        rows.append(check(found[name], a))
         print(rows[-1], file=sys.stderr, flush=True)
         if a.rows:
             with a.rows.open('a') as f:

@@ -95,8 +95,9 @@ def stand_in(self):
         w.add_token_type_count(self.hparams.get("type_vocab_size", 1))
 
 
-def convert(d, path, config, gone=()):
-    words = {"t%d" % i: i for i in range(config["vocab_size"])}
+def convert(d, path, config, gone=(), kind=gguf.LlamaFileType.MOSTLY_BF16):
+    size = config.get("text_config", config)["vocab_size"]
+    words = {"t%d" % i: i for i in range(size)}
     wordpiece = {"type": "WordPiece", "unk_token": "t0", "continuing_subword_prefix": "##", "max_input_chars_per_word": 100, "vocab": words}
     (d / "tokenizer.json").write_text(json.dumps({"model": wordpiece, "added_tokens": []}))
     (d / "tokenizer_config.json").write_text("{}")
@@ -104,9 +105,9 @@ def convert(d, path, config, gone=()):
     hp = {k: v for k, v in (ModelBase.load_hparams(d, False) | config).items() if k not in gone}
     cls = get_model_class(get_model_architecture(hp, ModelType.TEXT))
     for c in (cls, getattr(cls, "Mistral4Model", cls)):  # the one that a wrapper writes
-        c.set_vocab, c.words, c.no_mtp = stand_in, config["vocab_size"], True
+        c.set_vocab, c.words, c.no_mtp = stand_in, size, True
     with torch.inference_mode():
-        cls(d, gguf.LlamaFileType.MOSTLY_BF16, path, hparams=hp).write()
+        cls(d, kind, path, hparams=hp).write()
     print(path, path.stat().st_size, "bytes")
 
 
@@ -163,4 +164,5 @@ def main():
     shutil.rmtree(root)
 
 
-main()
+if __name__ == "__main__":
+    main()
