@@ -304,7 +304,7 @@ func (r *rebinder) kindLists() (lists []any) {
 		yes, no string
 	}{
 		{experts, "sparse", "dense"}, {windowed, "sliding_attention", "full_attention"},
-		{attends, "full_attention", "linear_attention"}, {attends, "full_attention", "conv"}, {attends, "attention", "mamba"},
+		{attends, "full_attention", "linear_attention"}, {attends, "full_attention", "conv"},
 	} {
 		if !slices.Contains(x.flags, true) {
 			continue

@@ -2,11 +2,18 @@
 
 
 def folders(roots, families):
-    """{family: folder}: of names FAMILY~VARIANT where no root has FAMILY itself, FAMILY~gguf, else the first."""
+    """{family: folder} of the first root that has the family: FAMILY itself, else FAMILY~gguf, FAMILY~base, or the first of its variants. Those
+    that leave keys to their class (bare) come last: other programs do not know the class's values."""
+    order = ['', 'gguf', 'base', None, 'bare']
+
+    def place(f):
+        variant = f.name.partition('~')[2]
+        return order.index(variant if variant in order else None), f.name
+
     found = {}
     for root in roots:
         here = {}
-        for f in sorted(root.iterdir(), key=lambda f: (not f.name.endswith('~gguf'), f.name)):
+        for f in sorted(root.iterdir(), key=place):
             name = f.name.split('~')[0]
             if (f / 'golden.json').exists() and (not families or name in families):
                 here.setdefault(name, f)
