@@ -1,9 +1,9 @@
 package spec
 
 import (
+	"bytes"
 	"fmt"
 	"slices"
-	"strings"
 
 	"go.starlark.net/starlark"
 )
@@ -48,14 +48,14 @@ func matching(files Files) ([]string, error) {
 	}
 	var strong, weak []string
 	for _, name := range Library() {
-		src, err := librarySource(name)
+		src, err := sources.ReadFile("library/" + name + ".star")
 		if err != nil {
 			return nil, err
 		}
 		if !mentions(src, words) {
 			continue // a plain text search spares running it
 		}
-		s, w, err := serving(name, src, files)
+		s, w, err := serving(name, string(src), files)
 		if err != nil {
 			return nil, err
 		}
@@ -71,9 +71,9 @@ func matching(files Files) ([]string, error) {
 	return weak, nil
 }
 
-func mentions(src string, words []string) bool {
+func mentions(src []byte, words []string) bool {
 	for _, w := range words {
-		if w != "" && strings.Contains(src, `"`+w+`"`) {
+		if w != "" && bytes.Contains(src, []byte(`"`+w+`"`)) {
 			return true
 		}
 	}

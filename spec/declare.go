@@ -32,8 +32,10 @@ func builtin(name string, f builtinFunc) *starlark.Builtin {
 // named puts the word before an error that names none, so that of a line with
 // several words it is known which one it is of.
 func named(name string, err error) error {
-	var inside *starlark.EvalError
-	if err == nil || errors.As(err, &inside) {
+	if err == nil {
+		return nil
+	}
+	if inside := (*starlark.EvalError)(nil); errors.As(err, &inside) {
 		return err
 	}
 	if word, _, ok := strings.Cut(err.Error(), ": "); ok && !strings.Contains(word, " ") || strings.HasPrefix(err.Error(), name+" ") {

@@ -188,13 +188,17 @@ Errors: components outside x; another layout.
 `
 
 func doRope(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	var x *value
-	var table *ropeValue
-	layout := "half"
-	at := 0
-	if err := starlark.UnpackArgs(name, args, kwargs, "x", &x, "table", &table, "layout?", &layout, "at?", &at); err != nil {
+	var a struct {
+		x      *value
+		table  *ropeValue
+		layout string
+		at     int
+	}
+	a.layout = "half"
+	if err := starlark.UnpackArgs(name, args, kwargs, "x", &a.x, "table", &a.table, "layout?", &a.layout, "at?", &a.at); err != nil {
 		return nil, err
 	}
+	x, table, layout, at := a.x, a.table, a.layout, a.at
 	if layout != "half" && layout != "interleaved" {
 		return nil, fmt.Errorf("rope: layout is \"half\" or \"interleaved\", got %q", layout)
 	}

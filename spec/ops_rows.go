@@ -108,30 +108,32 @@ Errors: a weight whose columns are not the width of x, a bias that is not [out].
 `
 
 func doLinear(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	var x *value
-	var weight starlark.Value
-	var tied string
-	bias := starlark.Value(starlark.None)
-	var transposed bool
-	err := starlark.UnpackArgs(name, args, kwargs, "x", &x, "weight", &weight, "bias?", &bias, "tied?", &tied, "transposed?", &transposed)
+	var a struct { // in one piece: it is on the heap, once for each of thousands of linears
+		x            *value
+		weight, bias starlark.Value
+		tied         string
+		transposed   bool
+	}
+	a.bias = starlark.None
+	err := starlark.UnpackArgs(name, args, kwargs, "x", &a.x, "weight", &a.weight, "bias?", &a.bias, "tied?", &a.tied, "transposed?", &a.transposed)
 	if err != nil {
 		return nil, err
 	}
-	w, err := t.operand(weight, tied)
+	w, err := t.operand(a.weight, a.tied)
 	if err != nil {
 		return nil, err
 	}
-	if transposed {
+	if a.transposed {
 		w, err = w.derive("transpose", false, func(x *graph.Weight) (*graph.Weight, error) { return graph.TransposeWeight(x, []int{1, 0}) })
 		if err != nil {
 			return nil, err
 		}
 	}
-	b, err := t.bias(weight, bias)
+	b, err := t.bias(a.weight, a.bias)
 	if err != nil {
 		return nil, err
 	}
-	if x.node == nil || w.w == nil {
+	if a.x.node == nil || w.w == nil {
 		return &value{t: t}, nil
 	}
 	var bw *graph.Weight
@@ -139,10 +141,10 @@ func doLinear(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tup
 		bw = b.w
 	}
 	t.b.Name = baseName(w.name)
-	if n, ok := starlark.AsString(weight); ok {
+	if n, ok := starlark.AsString(a.weight); ok {
 		t.b.Name = n // not that of a tied tensor
 	}
-	return t.made(t.b.Linear(x.node, w.w, bw))
+	return t.made(t.b.Linear(a.x.node, w.w, bw))
 }
 
 // bias finds the bias of a linear: given as a weight or name; True demands a

@@ -16,11 +16,14 @@ Errors: a width that d does not divide.
 `
 
 func doHeads(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	var x *value
-	var d int
-	if err := starlark.UnpackArgs(name, args, kwargs, "x", &x, "d", &d); err != nil {
+	var a struct {
+		x *value
+		d int
+	}
+	if err := starlark.UnpackArgs(name, args, kwargs, "x", &a.x, "d", &a.d); err != nil {
 		return nil, err
 	}
+	x, d := a.x, a.d
 	if x.node == nil {
 		return x, nil
 	}

@@ -21,17 +21,20 @@ A stored tensor, as a weight. It has .shape.
 
 // doTensor finds a stored tensor by its name, or with .weight appended.
 func doTensor(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	var n string
-	var may bool
-	var dims starlark.Value
+	var a struct {
+		n    string
+		may  bool
+		dims starlark.Value
+	}
 	var shape intList
-	err := starlark.UnpackArgs(name, args, kwargs, "name", &n, "optional?", &may, "shape?", &dims)
-	if err == nil && !isNone(dims) {
-		err = shape.Unpack(dims)
+	err := starlark.UnpackArgs(name, args, kwargs, "name", &a.n, "optional?", &a.may, "shape?", &a.dims)
+	if err == nil && !isNone(a.dims) {
+		err = shape.Unpack(a.dims)
 	}
 	if err != nil {
 		return nil, err
 	}
+	n, may := a.n, a.may
 	w, err := t.tensor(n)
 	if w == nil && err == nil && !may {
 		w, err = t.supplied(n, shape)
@@ -82,13 +85,15 @@ Rows from ≤ i < to of a weight; any storage type.
 
 // doRows takes rows from ≤ i < to by step of a weight [rows, …].
 func doRows(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	var w *weightValue
-	var from, to int
-	step := 1
-	if err := starlark.UnpackArgs(name, args, kwargs, "w", &w, "from_", &from, "to", &to, "step?", &step); err != nil {
+	var a struct {
+		w              *weightValue
+		from, to, step int
+	}
+	a.step = 1
+	if err := starlark.UnpackArgs(name, args, kwargs, "w", &a.w, "from_", &a.from, "to", &a.to, "step?", &a.step); err != nil {
 		return nil, err
 	}
-	return w.slice(func([]int) (int, int, error) { return 0, to, nil }, from, step)
+	return a.w.slice(func([]int) (int, int, error) { return 0, a.to, nil }, a.from, a.step)
 }
 
 func (w *weightValue) slice(bounds func([]int) (axis, to int, err error), from, step int) (starlark.Value, error) {
@@ -100,8 +105,23 @@ func (w *weightValue) slice(bounds func([]int) (axis, to int, err error), from, 
 		w.t.complain("%v", err)
 		return &weightValue{t: w.t, name: w.name, typ: w.typ}, nil
 	}
+	key := sliceKey{w.w, axis, from, to, step}
+	if known := w.t.slices[key]; known != nil {
+		return known, nil
+	}
 	rowsOnly := axis < len(w.w.Shape)-1
-	return w.derive("slice", rowsOnly, func(x *graph.Weight) (*graph.Weight, error) { return graph.SliceWeight(x, axis, from, to, step) })
+	s, err := w.derive("slice", rowsOnly, func(x *graph.Weight) (*graph.Weight, error) { return graph.SliceWeight(x, axis, from, to, step) })
+	if err == nil && s.w != nil {
+		w.t.slices[key] = s
+	}
+	return s, err
+}
+
+// sliceKey tells slices of weights apart. Layers that run several times ask for
+// the same ones: a device packs an expression once.
+type sliceKey struct {
+	w                    *graph.Weight
+	axis, from, to, step int
 }
 
 func (w *weightValue) reshape(shape []int) (starlark.Value, error) {

@@ -134,25 +134,19 @@ func (s *seriesTable) mark(stored []string, before, after string, n int) {
 
 // newSeriesPlace reads all names once.
 func newSeriesPlace(stored []string, k int) *seriesPlace {
-	p := &seriesPlace{series: map[string]int32{}}
+	r := seriesReader{k: k, series: map[string]int32{}}
+	p := &seriesPlace{series: r.series}
 	of, numbers := make([]int32, len(stored)), make([]int32, len(stored))
 	var counts []int32
-	var key []byte
 	for i, name := range stored {
-		of[i] = -1
-		from, to, number := numberAt(name, k)
-		if from == to {
+		of[i], numbers[i] = r.read(name)
+		if of[i] < 0 {
 			continue
 		}
-		key = append(append(append(key[:0], name[:from]...), '#'), name[to:]...)
-		s, ok := p.series[string(key)]
-		if !ok {
-			s = int32(len(counts))
-			p.series[string(key)] = s
+		if int(of[i]) == len(counts) {
 			counts = append(counts, 0)
 		}
-		counts[s]++
-		of[i], numbers[i] = s, number
+		counts[of[i]]++
 	}
 	p.starts = make([]int32, len(counts)+1)
 	for i, n := range counts {
@@ -167,6 +161,60 @@ func newSeriesPlace(stored []string, k int) *seriesPlace {
 		}
 	}
 	return p
+}
+
+// seriesReader finds the series of one name after another. Names mostly come in
+// order, so that one begins like the name before it and goes on like one of the
+// few names before: it is then neither searched for its number nor hashed.
+type seriesReader struct {
+	k      int
+	series map[string]int32
+	key    []byte
+	open   bool         // before and near are those of the name before
+	before string       // what stands before the number
+	near   []seriesTail // what followed the number in the names with that beginning
+	next   int          // of near, probably
+}
+
+// seriesTail is what stands behind the number of a series.
+type seriesTail struct {
+	after  string
+	series int32
+}
+
+// read gives the series of a name, −1 where it has no k-th number.
+func (r *seriesReader) read(name string) (series, number int32) {
+	from := len(r.before)
+	to := from
+	if r.open && len(name) > from && digit(name[from]) && name[:from] == r.before {
+		to, number = numberFrom(name, from)
+	} else {
+		from, to, number = numberAt(name, r.k)
+		r.open, r.before, r.near, r.next = from < to, name[:from], r.near[:0], 0
+	}
+	if from == to {
+		return -1, 0
+	}
+	after := name[to:]
+	for j := range r.near {
+		if j += r.next; j >= len(r.near) {
+			j -= len(r.near)
+		}
+		if r.near[j].after == after {
+			r.next = j + 1
+			return r.near[j].series, number
+		}
+	}
+	r.key = append(append(append(r.key[:0], name[:from]...), '#'), after...)
+	s, ok := r.series[string(r.key)]
+	if !ok {
+		s = int32(len(r.series))
+		r.series[string(r.key)] = s
+	}
+	if len(r.near) < 16 {
+		r.near = append(r.near, seriesTail{after, s})
+	}
+	return s, number
 }
 
 // numbersIn counts the runs of digits; open says that the last stands at the end.
@@ -188,22 +236,32 @@ func numberAt(name string, k int) (from, to int, number int32) {
 		if !digit(name[i]) {
 			continue
 		}
-		from, number = i, 0
-		for i < len(name) && digit(name[i]) {
-			if number < maxNodes {
-				number = 10*number + int32(name[i]-'0')
+		if k == 0 {
+			if to, number = numberFrom(name, i); to == i {
+				return 0, 0, 0
 			}
+			return i, to, number
+		}
+		k--
+		for i < len(name) && digit(name[i]) {
 			i++
 		}
-		if k--; k >= 0 {
-			continue
-		}
-		if name[from] == '0' && i > from+1 || number >= maxNodes {
-			return 0, 0, 0
-		}
-		return from, i, number
 	}
 	return 0, 0, 0
+}
+
+// numberFrom reads the run of digits that begins at from; to == from where it is
+// none as a number is written.
+func numberFrom(name string, from int) (to int, number int32) {
+	for to = from; to < len(name) && digit(name[to]); to++ {
+		if number < maxNodes {
+			number = 10*number + int32(name[to]-'0')
+		}
+	}
+	if name[from] == '0' && to > from+1 || number >= maxNodes {
+		return from, 0
+	}
+	return to, number
 }
 
 func digit(c byte) bool { return c >= '0' && c <= '9' }
@@ -230,14 +288,10 @@ func (t *tracer) seriesOf(before, after string, n int) (*graph.Weight, quant.Typ
 		return nil, 0
 	}
 	first, names := t.view(ids[0]), make([]string, n)
-	if first.Shape == nil {
+	if first.Shape == nil || !t.alike(ids, first) {
 		return nil, 0
 	}
 	for e, id := range ids {
-		v := t.view(id)
-		if v.Type != first.Type || !slices.Equal(v.Shape, first.Shape) {
-			return nil, 0
-		}
 		names[e] = t.stored[id]
 	}
 	w, err := graph.StackTensors(names, first.Shape)
@@ -246,6 +300,23 @@ func (t *tracer) seriesOf(before, after string, n int) (*graph.Weight, quant.Typ
 	}
 	w.Line = t.line()
 	return w, first.Type
+}
+
+// alike says that stored tensors have the type and shape of the first.
+func (t *tracer) alike(ids []int32, first tensor.View) bool {
+	for _, id := range ids {
+		v := &first
+		if t.views != nil {
+			v = &t.views[id] // not copied: there are thousands
+		} else {
+			other := t.view(id)
+			v = &other
+		}
+		if v.Type != first.Type || !slices.Equal(v.Shape, first.Shape) {
+			return false
+		}
+	}
+	return true
 }
 
 // scaledSeries joins a series of 8-bit matrices with the series of factors that

@@ -1,6 +1,8 @@
 package spec
 
 import (
+	"fmt"
+	"math/rand/v2"
 	"slices"
 	"testing"
 )
@@ -39,6 +41,39 @@ func TestSeries(t *testing.T) {
 	}{{"x.1.e.", ".w", 14}, {"x.1.e.1", ".w", 1}, {"x.1.e.", "9w.w", 1}, {"y.1.e.", ".w", 1}, {"1.2.3.4.5.6.7.", "", 1}, {"x.2.e.", ".w", 2}, {"x.", ".e.0.b", 2}, {"", "", 1}} {
 		if ids := s.take(names, x.before, x.after, x.n); ids != nil {
 			t.Errorf("%v: found %v", x, ids)
+		}
+	}
+}
+
+// TestSeriesReader: what it remembers of the names before changes nothing.
+func TestSeriesReader(t *testing.T) {
+	r := rand.New(rand.NewPCG(1, 2))
+	word := func() string {
+		return []string{"a", "b", "experts", "e1", "7", "07", "12", "3", "1048576", "w_scale_inv", ""}[r.IntN(11)]
+	}
+	var names []string
+	for range 3000 {
+		names = append(names, fmt.Sprintf("%s.%d.%s%s.%d.%s", word(), r.IntN(3), word(), word(), r.IntN(12), word()))
+	}
+	for _, sorted := range []bool{false, true} {
+		if sorted {
+			slices.Sort(names)
+		}
+		for k := range 4 {
+			reader := seriesReader{k: k, series: map[string]int32{}}
+			for _, name := range names {
+				from, to, number := numberAt(name, k)
+				s, n := reader.read(name)
+				if from == to {
+					if s >= 0 {
+						t.Fatalf("%q: number %d is %d, there is none", name, k, n)
+					}
+					continue
+				}
+				if want, ok := reader.series[name[:from]+"#"+name[to:]]; !ok || s != want || n != number {
+					t.Fatalf("%q: series %d number %d, want %d and %d", name, s, n, want, number)
+				}
+			}
 		}
 	}
 }

@@ -38,6 +38,7 @@ type tracer struct {
 	used     map[string]bool // stored tensors that something reads, beside those of series
 	series   seriesTable
 	perms    map[[2]int][]int // row orders by heads and width
+	slices   map[sliceKey]*weightValue
 	ignores  []matcher
 	free     map[string]bool // keys of unchecked(…)
 	serves   []servesRule
@@ -57,6 +58,9 @@ type tracer struct {
 
 	printed []string // by print(…), for whoever writes the specification
 
+	room   []value                       // for further ones
+	stacks map[graph.Line][][]graph.Line // of the nodes so far, by line
+
 	others   map[string]bool // stored tensors that are not the text model's
 	partNote string          // tells of them
 }
@@ -73,7 +77,8 @@ func current(thread *starlark.Thread) (*tracer, error) {
 func newTracer(files Files, o Options) *tracer {
 	t := &tracer{
 		b: graph.NewBuilder(), files: files, opts: o, weights: map[string]*weightValue{},
-		changes: map[string]starlark.Callable{}, used: map[string]bool{}, perms: map[[2]int][]int{}, others: map[string]bool{},
+		changes: map[string]starlark.Callable{}, used: map[string]bool{}, perms: map[[2]int][]int{}, others: map[string]bool{}, stacks: map[graph.Line][][]graph.Line{},
+		slices: map[sliceKey]*weightValue{},
 	}
 	t.thread = &starlark.Thread{Name: "spec", Load: loadStd, Print: func(_ *starlark.Thread, s string) { t.print(s) }}
 	t.thread.SetMaxExecutionSteps(maxSteps)
@@ -86,9 +91,13 @@ func newTracer(files Files, o Options) *tracer {
 
 // where finds the innermost line outside the standard library and the calls
 // that led there.
+//
+// The calls are shared by all nodes that were made at the same place: they are
+// not to be changed.
 func (t *tracer) where() (graph.Line, []graph.Line) {
 	depth := t.thread.CallStackDepth()
-	stack := make([]graph.Line, 0, depth)
+	var few [16]graph.Line
+	stack := few[:0]
 	var line graph.Line
 	for i := depth - 1; i >= 0; i-- {
 		pos := t.thread.CallFrame(i).Pos
@@ -101,7 +110,17 @@ func (t *tracer) where() (graph.Line, []graph.Line) {
 			line = l
 		}
 	}
-	return line, stack
+	known := t.stacks[line]
+	for _, s := range known {
+		if slices.Equal(s, stack) {
+			return line, s
+		}
+	}
+	fresh := slices.Clone(stack)
+	if len(known) < 64 {
+		t.stacks[line] = append(known, fresh)
+	}
+	return line, fresh
 }
 
 // line is where's first result alone.

@@ -144,7 +144,13 @@ func (t *tracer) made(n *graph.Node, err error) (*value, error) {
 	if n.ID >= maxNodes {
 		return nil, fmt.Errorf("the graph has more than %d operations", maxNodes)
 	}
-	return &value{t: t, node: n}, nil
+	if len(t.room) == 0 {
+		t.room = make([]value, 256)
+	}
+	v := &t.room[0]
+	t.room = t.room[1:]
+	v.t, v.node = t, n
+	return v, nil
 }
 
 func (t *tracer) unary(f string, x *value, a, b float64) (*value, error) {

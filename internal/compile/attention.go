@@ -140,7 +140,7 @@ func (c *cover) severalAsk(n *graph.Node, query int) bool {
 // values of one of them, before the first of their readers.
 func (c *cover) sharedQuery(n *graph.Node, s *program.Attention, p [3]projection, query int) {
 	s.Q = c.want(query)
-	delete(c.need, query)
+	c.need[query] = false
 	c.later[query] = func() {
 		if k, ok := c.rows[query]; ok {
 			c.push(n, program.KindRows, nil, &program.Rows{In: s.Q, Out: k.buf})

@@ -31,10 +31,8 @@ func Fuse(g *graph.Graph, o Options) (*program.Program, error) {
 		}
 		g = s
 	}
-	c := &cover{g: addBiases(splitLinears(g)), o: o, need: map[int]bool{}, bufs: map[int]program.Buf{}, rows: map[int]keptRows{}, later: map[int]func(){}}
-	c.uses = users(c.g)
-	c.domain = outDomain(c.g, c.uses)
-	c.p = &program.Program{Graph: c.g, Layers: g.Layers}
+	c := newCover(g, o)
+	c.p = &program.Program{Graph: c.g, Layers: g.Layers, Buffers: make([]program.Buffer, 0, len(c.g.Nodes)/3)}
 	out := c.strip(c.g.Outputs[0].Node)
 	if c.g.Nodes[out].Op == graph.OpRoute {
 		return nil, fmt.Errorf("compile: line %s: the output is a route; return a value made with it", c.g.Nodes[out].Line)
@@ -59,18 +57,37 @@ func Fuse(g *graph.Graph, o Options) (*program.Program, error) {
 	return c.p, program.CheckConstants(c.p)
 }
 
+func newCover(g *graph.Graph, o Options) *cover {
+	uses := users(g)
+	for _, rewrite := range []func(*graph.Graph, [][]int) (*graph.Graph, bool){splitLinears, addBiases} {
+		changed := false
+		if g, changed = rewrite(g, uses); changed {
+			uses = users(g)
+		}
+	}
+	n := len(g.Nodes)
+	c := &cover{g: g, o: o, uses: uses, domain: outDomain(g, uses), need: make([]bool, n), later: make([]func(), n), bufs: make([]program.Buf, n), rows: map[int]keptRows{}}
+	for i := range c.bufs {
+		c.bufs[i] = program.None
+	}
+	c.steps = make([]program.Step, 0, n/3)
+	c.patterns = []func(*graph.Node) bool{c.embed, c.linear, c.moe, c.norm, c.attention, c.join, c.index, c.recurrent, c.elementwise, c.heads}
+	return c
+}
+
 // cover is the state of covering a graph from its outputs backwards.
 type cover struct {
-	g      *graph.Graph
-	o      Options
-	p      *program.Program
-	uses   [][]int             // users of each node, reshapes looked through
-	domain []bool              // node is computed for wanted rows only
-	need   map[int]bool        // nodes whose value a step reads
-	bufs   map[int]program.Buf // value of each needed node
-	rows   map[int]keptRows    // the same value for wanted rows only
-	steps  []program.Step      // in reverse order of running
-	later  map[int]func()      // steps that wait until the cover comes down to a node
+	g        *graph.Graph
+	o        Options
+	p        *program.Program
+	uses     [][]int                  // users of each node, reshapes looked through
+	domain   []bool                   // node is computed for wanted rows only
+	need     []bool                   // node's value is read by a step
+	bufs     []program.Buf            // value of each needed node
+	rows     map[int]keptRows         // the same value for wanted rows only
+	steps    []program.Step           // in reverse order of running
+	later    []func()                 // steps that wait until the cover comes down to a node
+	patterns []func(*graph.Node) bool // fused steps, the first that takes a node covers it
 }
 
 // keptRows is a value of the wanted rows and the layer of its first reader.
@@ -89,9 +106,25 @@ func strip(g *graph.Graph, id int) int {
 	return id
 }
 
-// users lists for each node the nodes that read it, reshapes looked through.
+// users lists for each node the nodes that read it, reshapes looked through,
+// the last first.
 func users(g *graph.Graph) [][]int {
-	u := make([][]int, len(g.Nodes))
+	total := 0
+	counts := make([]int, len(g.Nodes))
+	eachUse(g, func(read, _ int) { counts[read]++; total++ })
+	u, flat := make([][]int, len(g.Nodes)), make([]int, total)
+	for id, n := range counts {
+		if n > 0 {
+			u[id], flat = flat[:0:n], flat[n:]
+		}
+	}
+	eachUse(g, func(read, by int) { u[read] = append(u[read], by) })
+	return u
+}
+
+// eachUse calls f for each node that the first output depends on and each that
+// it reads, the last nodes first.
+func eachUse(g *graph.Graph, f func(read, by int)) {
 	live := make([]bool, len(g.Nodes))
 	for _, o := range g.Outputs[:1] {
 		live[o.Node] = true
@@ -116,11 +149,9 @@ func users(g *graph.Graph) [][]int {
 			continue
 		}
 		for _, id := range in {
-			s := strip(g, id)
-			u[s] = append(u[s], i)
+			f(strip(g, id), i)
 		}
 	}
-	return u
 }
 
 // local says whether a node's row depends on the same row of its inputs alone.
@@ -155,7 +186,7 @@ func outDomain(g *graph.Graph, uses [][]int) []bool {
 // want returns the buffer of a node's value and marks the node as needed.
 func (c *cover) want(id int) program.Buf {
 	id = c.strip(id)
-	if b, ok := c.bufs[id]; ok {
+	if b := c.bufs[id]; b != program.None {
 		return b
 	}
 	n := c.g.Nodes[id]
@@ -218,7 +249,7 @@ func (c *cover) emit(n *graph.Node) error {
 		return c.op(n) // computed once: nothing gains by being fused
 	}
 	if !c.o.NoFusion {
-		for _, try := range []func(*graph.Node) bool{c.embed, c.linear, c.moe, c.norm, c.attention, c.join, c.index, c.recurrent, c.elementwise, c.heads} {
+		for _, try := range c.patterns {
 			if try(n) {
 				return nil
 			}
@@ -254,6 +285,7 @@ func (c *cover) op(n *graph.Node) error {
 // that keeps rows for a later layer waits for it.
 func (c *cover) finish() {
 	var waiting []program.Step
+	c.p.Steps = make([]program.Step, 0, len(c.steps))
 	flush := func(layer int) {
 		for len(waiting) > 0 && waiting[0].Layer <= layer {
 			c.p.Steps = append(c.p.Steps, waiting[0])

@@ -1,10 +1,15 @@
 package compile
 
 import (
+	"encoding/json"
+	"maps"
+	"strings"
 	"testing"
 
 	"github.com/inferflow/inferflow/internal/graph"
+	"github.com/inferflow/inferflow/quant"
 	"github.com/inferflow/inferflow/spec"
+	"github.com/inferflow/inferflow/tensor"
 )
 
 // traceGrown grows a model so that its specification fits it: layers repeated
@@ -34,35 +39,67 @@ func traceGrown(f *shapeFiles) (*shapeFiles, *graph.Graph, error) {
 }
 
 // BenchmarkReal traces and compiles every shipped specification at a real
-// size: 80 layers, and 256 experts where there are experts.
+// size: 80 layers, and 256 experts where there are experts. cpu-ms is the
+// processor time of the whole process a run, garbage collection included.
 func BenchmarkReal(b *testing.B) {
 	for _, name := range shapeNames(b) {
 		f := loadShapes(b, name)
 		if f.binding != spec.HF {
 			continue
 		}
-		g, traced, err := traceGrown(f)
+		b.Run(name, func(b *testing.B) {
+			g, traced, err := traceGrown(f)
+			if err != nil {
+				b.Skipf("cannot be grown: %.200v", err)
+			}
+			timeTrace(b, g, traced)
+		})
+	}
+	for _, name := range []string{"deepseek_v3.hf", "qwen3_moe.hf"} {
+		b.Run(name+"/fp8", func(b *testing.B) {
+			g, traced, err := traceGrown(loadShapes(b, name))
+			if err != nil {
+				b.Fatal(err)
+			}
+			eightBits(g)
+			timeTrace(b, g, traced)
+		})
+	}
+}
+
+func timeTrace(b *testing.B, g *shapeFiles, traced *graph.Graph) {
+	g.Views() // sorts them
+	used := processorTime()
+	for b.Loop() {
+		s, err := spec.Resolve(g, spec.Options{AllowUnused: true})
 		if err != nil {
-			b.Logf("%s cannot be grown: %.200v", name, err)
+			b.Fatal(err)
+		}
+		tr, err := s.Trace(g)
+		if err != nil {
+			b.Fatal(err)
+		}
+		if _, err := Fuse(tr.Graph, Options{}); err != nil {
+			b.Fatal(err)
+		}
+	}
+	b.ReportMetric((processorTime()-used).Seconds()*1e3/float64(b.N), "cpu-ms")
+	b.ReportMetric(float64(len(traced.Nodes)), "nodes")
+	b.ReportMetric(float64(len(g.tensors)), "tensors")
+}
+
+// eightBits stores the matrices of the layers as floats of 8 bits with the
+// factors of their blocks beside them, as DeepSeek publishes them.
+func eightBits(f *shapeFiles) {
+	f.config["quantization_config"] = map[string]any{"quant_method": "fp8", "weight_block_size": []any{json.Number("128"), json.Number("128")}}
+	for name, v := range maps.Clone(f.tensors) {
+		if !strings.HasSuffix(name, "_proj.weight") || len(v.Shape) != 2 {
 			continue
 		}
-		b.Run(name, func(b *testing.B) {
-			for b.Loop() {
-				s, err := spec.Resolve(g, spec.Options{AllowUnused: true})
-				if err != nil {
-					b.Fatal(err)
-				}
-				tr, err := s.Trace(g)
-				if err != nil {
-					b.Fatal(err)
-				}
-				if _, err := Fuse(tr.Graph, Options{}); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.ReportMetric(float64(len(traced.Nodes)), "nodes")
-			b.ReportMetric(float64(len(g.tensors)), "tensors")
-		})
+		v.Type = quant.F8_E4M3
+		f.tensors[name] = v
+		factors := name + "_scale_inv"
+		f.tensors[factors] = tensor.View{Name: factors, Type: quant.F32, Shape: tensor.Shape{(v.Shape[0] + 127) / 128, (v.Shape[1] + 127) / 128}}
 	}
 }
 

@@ -9,11 +9,10 @@ import (
 // splitLinears rewrites a linear whose result is only ever cut along its
 // output into one linear a cut, over the rows of the weight: fused q, k, v or
 // gate and up become separate operands that later passes group again. The
-// graph given is not changed.
-func splitLinears(g *graph.Graph) *graph.Graph {
+// graph given is not changed: the result is a copy, other says whether it differs.
+func splitLinears(g *graph.Graph, uses [][]int) (out *graph.Graph, other bool) {
 	ng := *g
 	ng.Nodes = append([]*graph.Node{}, g.Nodes...)
-	uses := users(g)
 	for i, n := range g.Nodes {
 		a, ok := n.Attr.(*graph.LinearAttr)
 		if n.Op != graph.OpLinear || !ok || len(n.Shape) != 1 || !onlyCut(g, n, uses[i]) {
@@ -25,10 +24,10 @@ func splitLinears(g *graph.Graph) *graph.Graph {
 			m := *s
 			m.Op, m.In = graph.OpLinear, n.In
 			m.Attr = &graph.LinearAttr{W: cutRows(a.W, cut), B: cutRows(a.B, cut)}
-			ng.Nodes[u] = &m
+			ng.Nodes[u], other = &m, true
 		}
 	}
-	return &ng
+	return &ng, other
 }
 
 func onlyCut(g *graph.Graph, n *graph.Node, users []int) bool {
@@ -53,8 +52,7 @@ func cutRows(w *graph.Weight, a *graph.SliceAttr) *graph.Weight {
 // addBiases rewrites the sum of a linear without a bias and a stored vector of
 // its width as a linear with that bias: the same sum in the same order. The
 // graph is a copy already.
-func addBiases(g *graph.Graph) *graph.Graph {
-	uses := users(g)
+func addBiases(g *graph.Graph, uses [][]int) (out *graph.Graph, other bool) {
 	for _, n := range g.Nodes {
 		a, ok := n.Attr.(*graph.BinaryAttr)
 		if n.Op != graph.OpBinary || !ok || a.F != "add" || len(n.Shape) != 1 {
@@ -69,9 +67,9 @@ func addBiases(g *graph.Graph) *graph.Graph {
 			}
 			m := *n
 			m.Op, m.In, m.Attr = graph.OpLinear, product.In, &graph.LinearAttr{W: l.W, B: v.W}
-			g.Nodes[n.ID] = &m
+			g.Nodes[n.ID], other = &m, true
 			break
 		}
 	}
-	return g
+	return g, other
 }

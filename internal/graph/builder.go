@@ -12,6 +12,29 @@ type Builder struct {
 	Name  string                // name of the next node; cleared by it
 	// Memory says that tokens and positions are those of the encoder's source.
 	Memory bool
+
+	nodes []Node // room for further ones, which are many and live as long as the graph
+	ins   []int  // room for their inputs
+}
+
+// room is how many nodes or inputs are allocated together.
+const room = 256
+
+// node is a new node with room for its inputs, nil where it takes none.
+func (b *Builder) node(inputs int) *Node {
+	if len(b.nodes) == 0 {
+		b.nodes = make([]Node, room)
+	}
+	n := &b.nodes[0]
+	b.nodes = b.nodes[1:]
+	if inputs == 0 {
+		return n
+	}
+	if len(b.ins) < inputs {
+		b.ins = make([]int, max(room, inputs))
+	}
+	n.In, b.ins = b.ins[:inputs:inputs], b.ins[inputs:]
+	return n
 }
 
 // NewBuilder starts an empty graph.
@@ -25,10 +48,11 @@ func (b *Builder) Add(op Op, attr any, want []int, in ...*Node) (*Node, error) {
 		b.Name = ""
 		return nil, err
 	}
-	n := &Node{ID: len(b.G.Nodes), Op: op, Shape: shape, Rows: rows, Attr: attr, Layer: b.Layer, Name: b.Name}
+	n := b.node(len(in))
+	n.ID, n.Op, n.Shape, n.Rows, n.Attr, n.Layer, n.Name = len(b.G.Nodes), op, shape, rows, attr, b.Layer, b.Name
 	b.Name = ""
-	for _, x := range in {
-		n.In = append(n.In, x.ID)
+	for i, x := range in {
+		n.In[i] = x.ID
 	}
 	if b.At != nil {
 		n.Line, n.Stack = b.At()

@@ -2,6 +2,7 @@ package graph
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 )
 
@@ -33,14 +34,23 @@ func checkAttr(op Op, attr any) error {
 		a, is := attr.(*ExpertLinearAttr)
 		ok = is && a.W != nil
 	default:
-		want, is := newAttr[op]
-		ok = is && fmt.Sprintf("%T", want()) == fmt.Sprintf("%T", attr)
+		want, is := attrTypes[op]
+		ok = is && reflect.TypeOf(attr) == want
 	}
 	if !ok {
 		return fmt.Errorf("%s: attributes of type %T are not its own, or lack a weight", op, attr)
 	}
 	return nil
 }
+
+// attrTypes are the types of the attributes of each operation that has some.
+var attrTypes = func() map[Op]reflect.Type {
+	m := map[Op]reflect.Type{}
+	for op, empty := range newAttr {
+		m[op] = reflect.TypeOf(empty())
+	}
+	return m
+}()
 
 // newAttr makes the empty attributes of each operation that has some.
 var newAttr = map[Op]func() any{
@@ -66,7 +76,7 @@ func expect(what string, w *Weight, shape ...int) error {
 	if w == nil || slices.Equal(w.Shape, shape) {
 		return nil
 	}
-	return fmt.Errorf("%s: expected %v, got %v of %v", what, shape, w.Shape, w)
+	return fmt.Errorf("%s: expected %v, got %v of %v", what, slices.Clone(shape), w.Shape, w) // a copy, so that shape need not be on the heap
 }
 
 func inferEmbed(a *EmbedAttr, in []*Node) ([]int, error) {

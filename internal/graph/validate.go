@@ -49,12 +49,16 @@ type checker struct {
 	sizes map[*Weight]int // checked expressions
 	total int
 
+	in      []*Node   // of the node at hand
+	weights []*Weight // as well
+
 	work, values float64 // of what is the same for all tokens
 }
 
 func (c *checker) node(n *Node) error {
 	g := c.g
-	in := make([]*Node, len(n.In))
+	in := slices.Grow(c.in[:0], len(n.In))[:len(n.In)]
+	c.in = in
 	for j, id := range n.In {
 		if id < 0 || id >= n.ID {
 			return fmt.Errorf("input %d is no earlier node", id)
@@ -67,7 +71,8 @@ func (c *checker) node(n *Node) error {
 	if err := checkSize(n.Shape); err != nil {
 		return err
 	}
-	for _, w := range AttrWeights(n.Attr) {
+	c.weights = appendWeights(c.weights[:0], n.Attr)
+	for _, w := range c.weights {
 		if err := c.weight(w); err != nil {
 			return err
 		}
@@ -172,8 +177,9 @@ func (c *checker) expr(w *Weight) (int, error) {
 }
 
 // AttrWeights lists the weights of an operation's attributes, none of them nil.
-func AttrWeights(attr any) []*Weight {
-	var list []*Weight
+func AttrWeights(attr any) []*Weight { return appendWeights(nil, attr) }
+
+func appendWeights(list []*Weight, attr any) []*Weight {
 	add := func(ws ...*Weight) {
 		for _, w := range ws {
 			if w != nil {

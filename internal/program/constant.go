@@ -56,6 +56,9 @@ func (s *Step) visitConstants(f func(b Buf)) {
 // Spread puts a step before each step that reads a constant by row, which gives
 // each row a copy. Buffers must not have been assigned yet.
 func Spread(p *Program) {
+	if !spreads(p) {
+		return
+	}
 	var steps []Step
 	for i := range p.Steps {
 		s := &p.Steps[i]
@@ -76,6 +79,14 @@ func Spread(p *Program) {
 		steps = append(steps, *s)
 	}
 	p.Steps = steps
+}
+
+// spreads says whether some step reads a constant by row.
+func spreads(p *Program) (found bool) {
+	for i := range p.Steps {
+		p.Steps[i].VisitRows(func(b *Buf) { found = found || p.Buffers[*b].Const })
+	}
+	return found
 }
 
 // rowsLike is a buffer for b in the rows that the step reads.
