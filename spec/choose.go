@@ -1,9 +1,9 @@
 package spec
 
 import (
-	"bytes"
 	"fmt"
 	"slices"
+	"strings"
 
 	"go.starlark.net/starlark"
 )
@@ -48,14 +48,14 @@ func matching(files Files) ([]string, error) {
 	}
 	var strong, weak []string
 	for _, name := range Library() {
-		src, err := sources.ReadFile("library/" + name + ".star")
+		src, err := librarySource(name)
 		if err != nil {
 			return nil, err
 		}
 		if !mentions(src, words) {
 			continue // a plain text search spares running it
 		}
-		s, w, err := serving(name, string(src), files)
+		s, w, err := serving(name, src, files)
 		if err != nil {
 			return nil, err
 		}
@@ -71,9 +71,9 @@ func matching(files Files) ([]string, error) {
 	return weak, nil
 }
 
-func mentions(src []byte, words []string) bool {
+func mentions(src string, words []string) bool {
 	for _, w := range words {
-		if w != "" && bytes.Contains(src, []byte(`"`+w+`"`)) {
+		if w != "" && strings.Contains(src, `"`+w+`"`) {
 			return true
 		}
 	}

@@ -3,6 +3,7 @@ package spec
 import (
 	"embed"
 	"fmt"
+	"io/fs"
 	"path"
 	"slices"
 	"strings"
@@ -31,9 +32,23 @@ func Library() []string {
 
 // librarySource is the text of a shipped specification.
 func librarySource(name string) (string, error) {
-	b, err := sources.ReadFile("library/" + name + ".star")
-	return string(b), err
+	if src, ok := librarySources()[name]; ok {
+		return src, nil
+	}
+	return "", fs.ErrNotExist
 }
+
+// librarySources are the texts of all shipped specifications, read once: the
+// choice of one looks into each.
+var librarySources = sync.OnceValue(func() map[string]string {
+	texts := map[string]string{}
+	for _, name := range Library() {
+		if b, err := sources.ReadFile("library/" + name + ".star"); err == nil {
+			texts[name] = string(b)
+		}
+	}
+	return texts
+})
 
 // The language: no while, no recursion, no reassignment of globals.
 var fileOptions = &syntax.FileOptions{}
