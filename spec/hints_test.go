@@ -44,6 +44,8 @@ func TestHints(t *testing.T) {
 		"attention(heads(x, 8), heads(x, 8), heads(x, 8), fade = x)":                                          "fade is one number a key head",
 		"attention(heads(x, 8), heads(x, 8), heads(x, 8), fade = True)":                                       "True goes with cache=",
 		"attention(heads(x, 8), heads(x, 8), heads(x, 8), fade = slice(x, 0, 6), first = 2)":                  "gates that fade keys go with the masks",
+		"embed(\"model.embed_tokens\", index = positions(), before = \"model.embed_tokens\")":                 "rows before a text go with the ids",
+		"embed(\"model.embed_tokens\", before = rows(tensor(\"model.embed_tokens\"), 0, 3))":                  "this table of tokens has no row for them",
 		"attention(heads(x, 8), heads(x, 8), heads(x, 8), sinks = [1])":                                       "attention: sinks: expected the name",
 		"linear_scan(x, 0.5)": "linear_scan: g is 0.5",
 		"linear_scan(x, reshape(const([0] * 47 + [1]), [6, 8]))":                            "linear_scan: g is 1",

@@ -44,13 +44,15 @@ func doPositions(t *tracer, name string, args starlark.Tuple, kwargs []starlark.
 	return t.made(t.b.Add(graph.OpPositions, a, nil))
 }
 
-const docEmbed = `embed(table, index=tokens(), guard=0, tied="")
+const docEmbed = `embed(table, index=tokens(), guard=0, tied="", before=None)
 Row index of a table [rows, …]. Shape: the table's without its first axis.
 - table: the name of a tensor (.weight is appended if need be), or a weight.
 - index: the value that chooses the row, shape []: tokens(), positions(), or arithmetic on them whose outcome is a whole number.
 - guard: an index at or beyond it reads row 0 (0: none is).
 - tied: the tensor that serves where table is not stored.
-Errors: a table with fewer than two axes; an index that is not one number a row. When the model runs: an index that is no whole number, or outside the table.
+- before: rows [n, …] (a name or a weight) that stand before each text and run through all layers as tokens do: learned registers, meta tokens, prefixes. They take positions 0 … n−1 and
+room in the context, the text begins at n; tokens() gives the numbers of rows of table and on for them, and no logits are asked of them.
+Errors: before= in an encoder, or where other tables of tokens lack it. A table with fewer than two axes; an index that is not one number a row. When the model runs: an index that is no whole number, or outside the table.
 `
 
 func doEmbed(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
@@ -58,7 +60,8 @@ func doEmbed(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tupl
 	var index *value
 	var guard int
 	var tied string
-	if err := starlark.UnpackArgs(name, args, kwargs, "table", &table, "index?", &index, "guard?", &guard, "tied?", &tied); err != nil {
+	var before starlark.Value
+	if err := starlark.UnpackArgs(name, args, kwargs, "table", &table, "index?", &index, "guard?", &guard, "tied?", &tied, "before?", &before); err != nil {
 		return nil, err
 	}
 	w, err := t.operand(table, tied)
@@ -68,10 +71,19 @@ func doEmbed(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tupl
 	if index == nil {
 		index = &value{t: t, node: t.b.Tokens()}
 	}
-	if w.w == nil || index.node == nil {
+	var lead *weightValue
+	if !isNone(before) {
+		if lead, err = t.named(before); err != nil {
+			return nil, fmt.Errorf("embed: before: %w", err)
+		}
+	}
+	if w.w == nil || index.node == nil || lead != nil && lead.w == nil {
 		return &value{t: t}, nil
 	}
 	t.b.Name = baseName(w.name)
+	if lead != nil {
+		return t.made(t.b.EmbedLed(index.node, w.w, lead.w, guard))
+	}
 	return t.made(t.b.Embed(index.node, w.w, guard))
 }
 

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"math"
+	"slices"
 
 	"github.com/inferflow/inferflow/internal/batch"
 	"github.com/inferflow/inferflow/internal/device"
@@ -62,12 +63,13 @@ func exactLogits(m *model.Model, in givenIDs, row func([]float32)) error {
 			return err
 		}
 	}
-	ids := in.sequence(m)
+	lead := m.Lead()
+	ids := slices.Concat(lead, in.sequence(m))
 	out, err := x.Run(wholeBatch(ids, 0, len(ids), len(ids)))
 	if err != nil {
 		return err
 	}
-	for i, r := range out {
+	for i, r := range out[len(lead):] {
 		if err := soundRow(i, r); err != nil {
 			return fmt.Errorf("%w; without --exact the first step that makes such a value is named", err)
 		}
@@ -88,7 +90,7 @@ func soundRow(at int, row []float32) error {
 
 // fastLogits runs the compiled program in chunks and hands out every row.
 func fastLogits(m *model.Model, in givenIDs, chunk, context int, row func([]float32)) error {
-	if n := max(len(in.sequence(m)), len(in.Input)); context == 0 && m.MaxContext > 0 && n > m.MaxContext {
+	if n := max(len(in.sequence(m)), len(in.Input)) + len(m.Lead()); context == 0 && m.MaxContext > 0 && n > m.MaxContext {
 		m.SetContext(n) // with a notice: whoever gives ids knows how many
 	}
 	if err := m.Load(); err != nil {
@@ -97,7 +99,8 @@ func fastLogits(m *model.Model, in givenIDs, chunk, context int, row func([]floa
 	if chunk <= 0 {
 		chunk = m.Limits.Rows
 	}
-	ids := in.sequence(m)
+	lead := m.Lead()
+	ids := slices.Concat(lead, in.sequence(m))
 	if m.Whole() && chunk < len(ids) {
 		return usagef("this model sees the whole text at once, and %d tokens are more than --batch takes", len(ids))
 	}
@@ -122,8 +125,8 @@ func fastLogits(m *model.Model, in givenIDs, chunk, context int, row func([]floa
 		if err := m.Forward(b); err != nil {
 			return err
 		}
-		for i := 0; i < n; i++ {
-			if err := soundRow(at+i, m.Logits(i)); err != nil {
+		for i := max(0, len(lead)-at); i < n; i++ {
+			if err := soundRow(at+i-len(lead), m.Logits(i)); err != nil {
 				return fmt.Errorf("%w: first in %s", err, cmp.Or(m.Diagnose(b), "the output"))
 			}
 			row(m.Logits(i))

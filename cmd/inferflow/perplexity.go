@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -227,6 +228,8 @@ func (r *perplexityRun) measure(m *model.Model, text string) (perplexity, error)
 
 // windowNLL scores the tokens that follow positions first … len−2.
 func windowNLL(m *model.Model, ids []int32, first int, score func(float64)) error {
+	lead := m.Lead()
+	ids, first = slices.Concat(lead, ids), first+len(lead)
 	for at := 0; at < len(ids); at += m.Limits.Rows {
 		n := min(m.Limits.Rows, len(ids)-at)
 		b := wholeBatch(ids, at, n, len(ids))

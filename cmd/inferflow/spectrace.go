@@ -135,7 +135,7 @@ func referenceBatches(m *model.Model, r *activations.Reference, file string) ([]
 	if err := in.fits(m); err != nil {
 		return nil, err
 	}
-	ids := in.sequence(m)
+	ids := slices.Concat(m.Lead(), in.sequence(m))
 	if n := m.MaxContext; n > 0 && max(len(ids), len(in.Input)) > n {
 		return nil, fmt.Errorf("spec trace: %s: it has %d ids, and the model is made for %d positions; dump the activations of a shorter text", file, max(len(ids), len(in.Input)), n)
 	}

@@ -69,6 +69,7 @@ func (r *Report) Undecided() *Match {
 // against the reference's. tol is the error from which on values differ.
 func Compare(m *ref.Machine, r *Reference, tol float64, batches ...*batch.Batch) (*Report, error) {
 	c := &comparison{r: r, rep: &Report{}, points: map[int][]point{}, tol: tol, pooled: m.Graph.Pooled()}
+	c.lead, _ = graph.Lead(m.Graph)
 	for _, p := range points(m.Graph) {
 		c.points[p.node] = append(c.points[p.node], p)
 	}
@@ -96,6 +97,7 @@ type comparison struct {
 	points map[int][]point
 	tol    float64
 	pooled []bool // nodes with one row for all tokens
+	lead   int    // rows that the graph puts before the text
 }
 
 // visit compares a node's value with all that the reference has of it.
@@ -114,6 +116,9 @@ func (c *comparison) visit(n *graph.Node, v *ref.Value) error {
 		if c.pooled[n.ID] && len(want) == v.Width && v.Rows > 0 {
 			held = &ref.Value{Rows: 1, Width: v.Width, Data: v.Row(0)}
 			shape = append([]int{1}, shape...)
+		}
+		if text := v.Rows - c.lead; c.lead > 0 && text > 0 && len(want) == text*v.Width { // the reference has cut them off
+			held = &ref.Value{Rows: text, Width: v.Width, Data: v.Data[c.lead*v.Width:]}
 		}
 		if !c.measure(&m, held, want, shape, p.pick) {
 			if m.Shape = shape; rowsOf(shape, v.Width) != held.Rows {

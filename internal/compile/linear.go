@@ -23,7 +23,7 @@ func (c *cover) embed(n *graph.Node) bool {
 	if e.Width() != a.Table.Cols() || index.Op != graph.OpTokens && index.Op != graph.OpTypes && !byPosition {
 		return false
 	}
-	step := &program.Embed{Table: a.Table, Guard: a.Guard, Scale: scale, Out: c.bufs[n.ID], At: at, Types: index.Op == graph.OpTypes}
+	step := &program.Embed{Table: a.Table, Guard: a.Guard, Lead: a.Lead, Scale: scale, Out: c.bufs[n.ID], At: at, Types: index.Op == graph.OpTypes}
 	if byPosition || step.Types {
 		nodes = append(nodes, index.ID)
 	}

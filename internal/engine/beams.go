@@ -39,13 +39,14 @@ func (e *Engine) checkBeams(r *Request, asked int) error {
 	case l.States > 0 && n > l.States:
 		return fmt.Errorf("engine: %w: %d beams have a recurrent state each, and there is room for %d; ask for fewer beams", ErrRequest, n, l.States)
 	}
-	most := sched.GroupTokens(n, len(r.Source), len(r.Prompt), e.o.Blocks)
+	prompt := len(e.lead) + len(r.Prompt)
+	most := sched.GroupTokens(n, len(r.Source), prompt, e.o.Blocks)
 	if most >= r.Max {
 		return nil
 	}
 	if most < 1 || asked > 0 {
 		return fmt.Errorf("engine: %w: %d beams of %d tokens after a prompt of %d need up to %d blocks of key/value memory; there are %d. Ask for fewer beams or tokens, or for more of that memory (--kv-memory)", ErrRequest,
-			n, r.Max, len(r.Source)+len(r.Prompt), sched.GroupBlocks(n, len(r.Source), len(r.Prompt), r.Max), e.o.Blocks)
+			n, r.Max, len(r.Source)+len(r.Prompt), sched.GroupBlocks(n, len(r.Source), prompt, r.Max), e.o.Blocks)
 	}
 	r.Max = most
 	return nil
@@ -60,7 +61,7 @@ func (e *Engine) admitSearch(t *sched.Task, c *choice) error {
 	}
 	find.Share(e.scratch)
 	n := r.Params.Beams.N
-	s := &search{find: find, group: sched.NewGroup(n, len(r.Source), len(r.Prompt), r.Max),
+	s := &search{find: find, group: sched.NewGroup(n, len(r.Source), len(t.Tokens), r.Max),
 		tasks: append(make([]*sched.Task, 0, n), t), spare: make([]*sched.Task, 0, n), scored: make([]bool, n), held: make([]bool, n), left: 1}
 	t.Group = s.group
 	c.search = s

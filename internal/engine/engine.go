@@ -43,6 +43,11 @@ type encoder interface {
 	SourceEmbeds() int // ids of a source below it can be computed; 0: all
 }
 
+// leader is a Model that puts rows of its own before each prompt.
+type leader interface {
+	Lead() []int32 // their ids
+}
+
 // Options bounds an engine.
 type Options struct {
 	Limits sched.Limits
@@ -108,6 +113,7 @@ type Engine struct {
 	done    chan struct{}
 	stats   Stats
 
+	lead    []int32 // ids before each prompt, which nobody sees
 	sched   *sched.Scheduler
 	live    map[*sched.Task]*choice
 	b       batch.Batch
@@ -147,6 +153,9 @@ func New(m Model, o Options) *Engine {
 	}
 	e := &Engine{m: m, o: o, wake: make(chan struct{}, 1), done: make(chan struct{}), live: map[*sched.Task]*choice{},
 		sched: sched.New(o.Limits, kv.NewPool(o.Blocks)), scratch: &sample.Scratch{}}
+	if x, ok := m.(leader); ok {
+		e.lead = x.Lead()
+	}
 	go e.loop()
 	return e
 }
@@ -195,7 +204,7 @@ func (e *Engine) check(r *Request) error {
 	if err := r.Params.Validate(); err != nil {
 		return fmt.Errorf("engine: %w: %w", ErrRequest, err)
 	}
-	limit := e.o.Limits.Tokens
+	limit := e.o.Limits.Tokens - len(e.lead)
 	switch {
 	case len(r.Prompt) == 0:
 		return fmt.Errorf("engine: %w: the prompt holds no tokens", ErrRequest)
@@ -217,7 +226,7 @@ func (e *Engine) check(r *Request) error {
 	if room := limit - len(r.Prompt); r.Max == 0 || r.Max > room {
 		r.Max = room
 	}
-	if most := (e.o.Blocks - blocksOf(len(r.Source))) * batch.BlockTokens; len(r.Prompt)+r.Max-1 > most {
+	if most := (e.o.Blocks-blocksOf(len(r.Source)))*batch.BlockTokens - len(e.lead); len(r.Prompt)+r.Max-1 > most {
 		if len(r.Prompt) >= most {
 			return fmt.Errorf("engine: %w: the prompt has %d tokens, the key/value memory holds %d with the answer", ErrRequest, len(r.Prompt), most)
 		}

@@ -71,8 +71,8 @@ func (e *Engine) cancel(x cancel) {
 
 func (e *Engine) admit(s *Stream) {
 	r := s.Request
-	t := &sched.Task{Tokens: append([]int32{}, r.Prompt...), Prompt: len(r.Prompt), Max: r.Max, AllOut: r.PromptLogprobs, Source: r.Source}
-	c := &choice{stream: s, end: map[int32]bool{}, forked: r.N == 1}
+	t := &sched.Task{Tokens: slices.Concat(e.lead, r.Prompt), Prompt: len(e.lead) + len(r.Prompt), Max: r.Max, AllOut: r.PromptLogprobs, Source: r.Source}
+	c := &choice{stream: s, end: map[int32]bool{}, forked: r.N == 1, told: len(e.lead)}
 	var err error
 	if r.Params.Beams.On() {
 		if err = e.admitSearch(t, c); err != nil {

@@ -78,7 +78,12 @@ func (b *Builder) Tokens() *Node {
 
 // Embed reads row index of the table [V, …]; index has shape [].
 func (b *Builder) Embed(index *Node, table *Weight, guard int) (*Node, error) {
-	n, err := b.Add(OpEmbed, &EmbedAttr{Table: table, Guard: guard}, nil, index)
+	return b.EmbedLed(index, table, nil, guard)
+}
+
+// EmbedLed is Embed whose rows lead [n, …], if not nil, stand before each text.
+func (b *Builder) EmbedLed(index *Node, table, lead *Weight, guard int) (*Node, error) {
+	n, err := b.Add(OpEmbed, &EmbedAttr{Table: table, Guard: guard, Lead: lead}, nil, index)
 	if err == nil && b.G.Vocab == 0 && index.Op == OpTokens && index.Rows == RowsToken {
 		b.G.Vocab = table.Shape[0]
 	}

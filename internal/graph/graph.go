@@ -117,9 +117,12 @@ const (
 )
 
 // EmbedAttr: Table is [V, …]; an id at or beyond Guard (if Guard > 0) reads row 0.
+// Lead, if not nil, is [n, …]: the ids V … V+n−1 read its rows, which stand
+// before each text; see lead.go.
 type EmbedAttr struct {
 	Table *Weight
 	Guard int
+	Lead  *Weight
 }
 
 // TokensAttr: the ids of the encoder's source when Memory is set.

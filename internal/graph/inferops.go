@@ -86,6 +86,12 @@ func inferEmbed(a *EmbedAttr, in []*Node) ([]int, error) {
 	if len(a.Table.Shape) < 2 {
 		return nil, fmt.Errorf("embed: the table is [rows, width], got %v of %v", a.Table.Shape, a.Table)
 	}
+	if a.Lead != nil && (len(a.Lead.Shape) != len(a.Table.Shape) || !slices.Equal(a.Lead.Shape[1:], a.Table.Shape[1:]) || a.Lead.Shape[0] < 1 || a.Lead.Shape[0] > maxLead) {
+		return nil, fmt.Errorf("embed: the rows before a text are [1 to %d rows, …] as the table %v, got %v of %v", maxLead, a.Table.Shape, a.Lead.Shape, a.Lead)
+	}
+	if a.Lead != nil && (in[0].Op != OpTokens || in[0].Rows != RowsToken || a.Guard > 0) {
+		return nil, fmt.Errorf("embed: rows before a text go with the ids of the text's own tokens, and no guard")
+	}
 	return slices.Clone(a.Table.Shape[1:]), nil
 }
 

@@ -20,6 +20,9 @@ func Validate(g *Graph) error {
 			return fmt.Errorf("graph: node %d (%s): %w", i, n.Line, err)
 		}
 	}
+	if err := checkLead(g); err != nil {
+		return err
+	}
 	if len(g.Outputs) == 0 {
 		return fmt.Errorf("graph: there is no output")
 	}
@@ -189,7 +192,7 @@ func appendWeights(list []*Weight, attr any) []*Weight {
 	}
 	switch a := attr.(type) {
 	case *EmbedAttr:
-		add(a.Table)
+		add(a.Table, a.Lead)
 	case *ParamAttr:
 		add(a.W)
 	case *LinearAttr:

@@ -6,6 +6,7 @@ import (
 	"github.com/inferflow/inferflow/internal/batch"
 	"github.com/inferflow/inferflow/internal/device"
 	"github.com/inferflow/inferflow/internal/device/cpu"
+	"github.com/inferflow/inferflow/internal/graph"
 	"github.com/inferflow/inferflow/internal/kernel/attn"
 	"github.com/inferflow/inferflow/internal/sys"
 )
@@ -84,6 +85,9 @@ func (m *Model) size(keys, values attn.Elem) error {
 			l.Source = l.Tokens
 		}
 		m.notice(fmt.Sprintf("the context is %d tokens: the key/value memory of %s holds no more", l.Tokens, Bytes(pool)))
+	}
+	if rows, _ := graph.Lead(m.Traced.Graph); l.Tokens < rows+2 {
+		return fmt.Errorf("model: the context of %d tokens holds no text: %d rows of the model's own stand before each; ask for more with --context", l.Tokens, rows)
 	}
 	if l.Blocks < 2 || l.Tokens < 1 {
 		return fmt.Errorf("model: %s of key/value memory hold no sequence; one block of 16 tokens takes %s", Bytes(pool), Bytes(int64(m.BlockBytes)))

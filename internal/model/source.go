@@ -39,3 +39,20 @@ func (m *Model) embeds(which graph.Rows) int {
 	}
 	return rows
 }
+
+// Lead are the ids that stand before each text: rows of the model's own that run
+// through all layers, in front of position Lead. None for most models.
+func (m *Model) Lead() []int32 {
+	rows, first := graph.Lead(m.Traced.Graph)
+	ids := make([]int32, rows)
+	for i := range ids {
+		ids[i] = int32(first + i)
+	}
+	return ids
+}
+
+// Room is the number of tokens of a text with its answer that the context holds.
+func (m *Model) Room() int {
+	rows, _ := graph.Lead(m.Traced.Graph)
+	return m.Limits.Tokens - rows
+}

@@ -87,6 +87,9 @@ func (q *printer) step(s *Step) string {
 		if x.Guard > 0 {
 			fmt.Fprintf(&b, ", ids from %d on read row 0", x.Guard)
 		}
+		if x.Lead != nil {
+			fmt.Fprintf(&b, ", ids behind it by %s", q.weight(x.Lead))
+		}
 	case *Norm:
 		in := q.buf(x.In)
 		if x.Part > 0 {

@@ -81,6 +81,7 @@ func (s *Step) Runs(encode bool) bool {
 type Embed struct {
 	Table *graph.Weight
 	Guard int
+	Lead  *graph.Weight // rows of the ids behind the table's, or nil
 	Scale float64
 	At    *graph.PositionsAttr
 	Types bool

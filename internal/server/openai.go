@@ -197,7 +197,7 @@ func (v *Server) known(name string) error {
 
 // fits refuses a prompt that leaves no room for an answer.
 func (v *Server) fits(ids []int32, param string) error {
-	if limit := v.s.Model.Limits.Tokens; len(ids) >= limit {
+	if limit := v.s.Model.Room(); len(ids) >= limit {
 		return &apiError{Status: http.StatusBadRequest, Code: "context_length_exceeded", Param: param,
 			Message: "the prompt has " + strconv.Itoa(len(ids)) + " tokens; the context holds " + strconv.Itoa(limit) + " with the answer"}
 	}

@@ -58,7 +58,7 @@ type Server struct {
 
 // New makes the handler for a service.
 func New(s *complete.Service, o Options) *Server {
-	v := &Server{s: s, tok: s.Tok, created: s.Created, tokens: s.Model.Limits.Tokens}
+	v := &Server{s: s, tok: s.Tok, created: s.Created, tokens: s.Model.Room()}
 	v.start(o, s.Model.Name)
 	return v
 }

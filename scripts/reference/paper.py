@@ -141,12 +141,56 @@ def forgetting(w, ids, c):
     return decoder(w, ids, attend)
 
 
+def scan(x, b, c, dt, a, d):
+    """Mamba-2's recurrence token by token: x [tokens, heads, p], b and c [tokens, n], dt [tokens, heads]."""
+    state, rows = torch.zeros(x.shape[1], x.shape[2], b.shape[1]).double(), []
+    for t in range(len(x)):
+        state = state * torch.exp(dt[t] * a)[:, None, None] + (dt[t][:, None] * x[t])[:, :, None] * b[t][None, None, :]
+        rows.append(state @ c[t] + d[:, None] * x[t])
+    return torch.stack(rows)
+
+
+def conv(x, kernel, bias):
+    """Causal convolution of each channel: x [tokens, channels], kernel [channels, taps]."""
+    taps = kernel.shape[1]
+    padded = torch.cat([torch.zeros(taps - 1, x.shape[1]).double(), x])
+    return torch.stack([(padded[t:t + taps].T * kernel).sum(-1) + bias for t in range(len(x))])
+
+
+# Dong et al. 2024, Hymba: meta tokens before the text, attention heads and state space heads side by side on the same input, window and meta tokens.
+def meta_tokens(w, ids, c):
+    meta, window, state = c['num_memory_tokens'], c['sliding_window'], c['mamba_d_state']
+    w('model.memory_tokens', meta, HIDDEN, spread=1.0)
+    x = torch.cat([w('model.memory_tokens', meta, HIDDEN), w('model.embed_tokens.weight', VOCAB, HIDDEN, spread=1.0)[ids]])
+    n = len(x)
+    for i in range(LAYERS):
+        at = 'model.layers.%d.' % i
+        h = w.norm(x, at + 'input_layernorm')
+        q, k, v = qkv(w, h, at + 'mixer.')
+        seen = causal(n)
+        if i not in c['global_attn_idx']:
+            distance = torch.arange(n)[:, None] - torch.arange(n)[None, :]
+            seen = seen & ((distance < window) | (torch.arange(n)[None, :] < meta))
+        score = (rope(q) @ rope(k).transpose(-1, -2) / math.sqrt(q.shape[-1])).masked_fill(~seen, -math.inf)
+        a = merge(torch.softmax(score, -1) @ v)
+        u = F.silu(conv(w.linear(h, at + 'mixer.in_proj', HIDDEN), w(at + 'mixer.conv1d.weight', HIDDEN, 3, spread=0.4), w(at + 'mixer.conv1d.bias', HIDDEN, spread=0.2)))
+        b, r, dt = w.linear(u, at + 'mixer.x_proj', 2 * state + HEADS).split([state, state, HEADS], -1)
+        dt = F.softplus(dt + w(at + 'mixer.dt_bias', HEADS, spread=0.5))
+        y = scan(u.view(n, HEADS, -1), b, r, dt, -torch.exp(w(at + 'mixer.A_log', HEADS, spread=0.5)), w(at + 'mixer.D', HEADS, mean=1.0, spread=0.2)).reshape(n, -1)
+        both = (w.norm(a, at + 'mixer.attn_norm') + w.norm(y, at + 'mixer.mamba_norm')) / 2
+        x = x + w.linear(both, at + 'mixer.o_proj', HIDDEN)
+        h = w.norm(x, at + 'post_attention_layernorm')
+        x = x + w.linear(F.silu(w.linear(h, at + 'mlp.gate_proj', 48)) * w.linear(h, at + 'mlp.up_proj', 48), at + 'mlp.down_proj', HIDDEN)
+    return w.linear(w.norm(x, 'model.norm'), 'lm_head', VOCAB)
+
+
 FAMILIES = {
     'sigmoid_attention': (sigmoid_attention, {'max_position_embeddings': 64}),
     'pointwise': (pointwise, {'max_distance': 9}),
     'stick_breaking': (stick_breaking, {}),
     'counted_positions': (counted_positions, {'npos_max': 12}),
     'forgetting': (forgetting, {}),
+    'meta_tokens': (meta_tokens, {'num_memory_tokens': 7, 'sliding_window': 9, 'mamba_d_state': 6, 'global_attn_idx': [1]}),
 }
 
 
@@ -160,6 +204,8 @@ def main():
         ids = torch.randint(0, VOCAB, (LENGTH,), generator=torch.Generator().manual_seed(zlib.crc32(name.encode())))
         logits = family(w, ids, config)
         golden = {'input_ids': ids.tolist(), 'logits': [[float('%.7g' % v) for v in row] for row in logits.tolist()]}
+        if len(logits) > LENGTH:  # rows before the text have the ids behind the vocabulary
+            golden['input_ids'] = list(range(VOCAB, VOCAB + len(logits) - LENGTH)) + golden['input_ids']
         folder.mkdir(parents=True, exist_ok=True)
         save_file({k: v.contiguous() for k, v in w.items()}, folder / 'model.safetensors', metadata={'format': 'pt'})
         (folder / 'config.json').write_text(json.dumps(config, indent=1) + '\n')

@@ -30,13 +30,17 @@ type rowFunc interface {
 type embed struct {
 	step   *program.Embed
 	table  *weight.Rows
-	places *places // positions by count
+	lead   *weight.Rows // of the ids behind the table's; nil: there are none
+	places *places      // positions by count
 }
 
 func (l *loader) embed(x *program.Embed) (executor, error) {
 	t, err := weight.Resolve(l.src, x.Table)
 	l.counters++
 	e := &embed{step: x, table: t}
+	if err == nil && x.Lead != nil {
+		e.lead, err = weight.Resolve(l.src, x.Lead)
+	}
 	if x.At != nil && x.At.Count {
 		e.places = l.s.placesOf(x.At.Pad)
 	}
@@ -50,13 +54,17 @@ func (e *embed) row(s *Stage, w *worker, r int) {
 	if e.step.Guard > 0 && id >= e.step.Guard {
 		id = 0
 	}
-	if id < 0 || id >= e.table.Shape.Rows() {
-		s.fail(fmt.Errorf("cpu: %s %d is outside the table of %d rows", what, id, e.table.Shape.Rows()))
+	table := e.table
+	if e.lead != nil && id >= table.Shape.Rows() {
+		table, id = e.lead, id-table.Shape.Rows()
+	}
+	if id < 0 || id >= table.Shape.Rows() {
+		s.fail(fmt.Errorf("cpu: %s %d is outside the table of %d rows", what, id, table.Shape.Rows()))
 		return
 	}
 	out, n := s.buf(e.step.Out)
 	y := out[r*n : (r+1)*n]
-	if err := e.table.Floats(y, id); err != nil {
+	if err := table.Floats(y, id); err != nil {
 		s.fail(err)
 	}
 	if e.step.Scale != 1 {

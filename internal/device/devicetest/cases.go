@@ -5,6 +5,7 @@ import (
 
 	"github.com/inferflow/inferflow/internal/graph"
 	"github.com/inferflow/inferflow/internal/program"
+	"github.com/inferflow/inferflow/quant"
 )
 
 // testCase is a network with what it is to be compiled to.
@@ -34,6 +35,10 @@ var embedCases = []testCase{
 	}},
 	{name: "embed/guard", has: []program.Kind{program.KindEmbed}, build: func(n *net) *graph.Node {
 		return n.linear(n.must(n.Embed(n.Tokens(), n.vector(0, 20, width), 20)), vocab)
+	}},
+	{name: "embed/rows before the text", has: []program.Kind{program.KindEmbed}, build: func(n *net) *graph.Node {
+		x := n.must(n.EmbedLed(n.Tokens(), n.vector(0, vocab-11, width), n.matrix(quant.BF16, 11, width), 0)) // the ids of some tokens here
+		return n.linear(n.unary("scale", x, 3), vocab)
 	}},
 	{name: "embed/by position", has: []program.Kind{program.KindEmbed}, build: func(n *net) *graph.Node {
 		at := n.must(n.Add(graph.OpPositions, &graph.PositionsAttr{Offset: 2}, nil))

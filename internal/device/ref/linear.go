@@ -15,6 +15,12 @@ func (m *Machine) embed(a *graph.EmbedAttr, of *graph.Node, ids, out *Value) err
 	if err != nil {
 		return err
 	}
+	lead := t
+	if a.Lead != nil {
+		if lead, err = m.weight(a.Lead); err != nil {
+			return err
+		}
+	}
 	perID := 1
 	if n := t.Shape.Cols(); n > 0 {
 		perID = out.Width / n
@@ -28,12 +34,16 @@ func (m *Machine) embed(a *graph.EmbedAttr, of *graph.Node, ids, out *Value) err
 		if a.Guard > 0 && id >= a.Guard {
 			id = 0
 		}
-		if id < 0 || id >= t.Shape[0] {
+		from := t
+		if a.Lead != nil && id >= t.Shape[0] {
+			from, id = lead, id-t.Shape[0]
+		}
+		if id < 0 || id >= from.Shape[0] {
 			return fmt.Errorf("%s %d is outside the table of %d rows", indexed(of), id, t.Shape[0])
 		}
 		c := t.Shape.Cols()
 		for k := 0; k < perID; k++ {
-			if err := t.Floats(out.Row(i)[k*c:(k+1)*c], id*perID+k); err != nil {
+			if err := from.Floats(out.Row(i)[k*c:(k+1)*c], id*perID+k); err != nil {
 				return err
 			}
 		}
