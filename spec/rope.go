@@ -23,18 +23,28 @@ func (r *ropeValue) Freeze()               {}
 func (r *ropeValue) Truth() starlark.Bool  { return true }
 func (r *ropeValue) Hash() (uint32, error) { return 0, fmt.Errorf("a rope_table cannot be a key") }
 
-// Attr gives dim, and factor: what cosine and sine are multiplied by.
+// Attr gives dim, factor (what cosine and sine are multiplied by), and freq:
+// the angle of each pair for one position, where it is the same for all texts.
 func (r *ropeValue) Attr(name string) (starlark.Value, error) {
 	switch name {
 	case "dim":
 		return starlark.MakeInt(r.table.Dim), nil
 	case "factor":
 		return starlark.Float(r.table.Factor), nil
+	case "freq":
+		if r.table.Kind != "" || r.table.Divisors != nil {
+			return nil, fmt.Errorf("rope_table: .freq: the angles depend on the length of the text, or on stored factors; rotate with rope")
+		}
+		out := make(starlark.Tuple, len(r.table.Freq))
+		for j, f := range r.table.Freq {
+			out[j] = starlark.Float(f)
+		}
+		return out, nil
 	}
 	return nil, nil
 }
 
-func (r *ropeValue) AttrNames() []string { return []string{"dim", "factor"} }
+func (r *ropeValue) AttrNames() []string { return []string{"dim", "factor", "freq"} }
 
 // ropeConfig reads the settings of one table: the new dict rope_parameters
 // (perhaps by layer type), the old rope_scaling, then the top level.
@@ -224,7 +234,8 @@ type ropeArgs struct {
 const docRopeTable = `rope_table(c, dim, theta=10000, layer_type="", partial=None, theta_key="rope_theta", scaled=True, factors=True, default=None, types=None, base=None)
 The angles of rotary positions: frequencies θ^(−2j/dim) with the scaling that the configuration asks for. It reads rope_parameters (also one by layer type), the
 older rope_scaling and rope_theta, and GGUF's stored factors. Scalings: default, linear, dynamic, llama3, yarn, longrope, proportional (transformers' modeling_rope_utils). Make it once, before the layers.
-Its .dim is the number of rotated components, its .factor what cosine and sine are multiplied by.
+Its .dim is the number of rotated components, its .factor what cosine and sine are multiplied by, its .freq the angles of the pairs for one position (dim/2 numbers; an error where they
+depend on the length of the text).
 - c: the configuration, or a part of it (c.sub("attn_config")).
 - dim: the width of a head, or of the part of it that is rotated.
 - theta: base frequency where the files have none.

@@ -25,11 +25,19 @@ var textKeys = []string{"text_config", "llm_config", "language_config", "thinker
 // left, that of files which hold other parts too on the right.
 var textPrefixes = [][2]string{
 	{"model.", "model.language_model."}, {"", "language_model."}, {"model.", "language_model."},
-	{"model.", "model.text_model."}, {"model.", "text_model."}, {"", "llm."}, {"", "thinker."},
+	{"model.", "model.text_model."}, {"model.", "text_model."}, {"", "text_model."}, {"", "llm."}, {"", "thinker."},
+	{"model.layers.", "language_model.model.blocks."}, {"model.layers.", "language_model.model.encoder.layers."}, // as the reference writes some
+}
+
+// ownKeys are about the part that they stand in: what the whole model says under
+// them is about another part, and where the text model is silent its class decides.
+var ownKeys = []string{
+	"hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim", "hidden_act",
+	"max_position_embeddings", "rope_theta", "rope_parameters", "rope_scaling", "partial_rotary_factor", "layer_types", "sliding_window", "attention_bias", "mlp_bias",
 }
 
 // innerText finds the text model in the files of a larger one; nil where there
-// is none. Keys that the part lacks are the whole model's.
+// is none. Keys that the part lacks are the whole model's, but for ownKeys.
 func innerText(files Files) *textFiles {
 	if files.Binding() != HF {
 		return nil
@@ -48,7 +56,7 @@ func innerText(files Files) *textFiles {
 		}
 		config := maps.Clone(outer)
 		delete(config, "architectures")
-		for _, k := range textKeys {
+		for _, k := range slices.Concat(textKeys, ownKeys) {
 			delete(config, k)
 		}
 		maps.Copy(config, inner)

@@ -76,6 +76,17 @@ func TestTextPart(t *testing.T) {
 	}
 }
 
+// TestTextPartKeys leaves to the text model's class what its part of the
+// configuration is silent on: the same key of the whole model is another part's.
+func TestTextPartKeys(t *testing.T) {
+	f := within(loadShapes(t, "llama.hf"), "text_config", func(n string) string { return n })
+	f.config["head_dim"], f.config["rope_theta"] = json.Number("1280"), json.Number("5")
+	delete(f.config["text_config"].(map[string]any), "head_dim")
+	if _, err := resolveAndTrace(f, Options{}); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestTextPartUnknown names the whole model where neither it nor its text part is known.
 func TestTextPartUnknown(t *testing.T) {
 	f := within(loadShapes(t, "llama.hf"), "text_config", func(n string) string { return n })
