@@ -232,7 +232,7 @@ func (c *cover) input(root *graph.Node, id int) program.Buf {
 }
 
 // push appends a step; steps are pushed in reverse order of running.
-func (c *cover) push(root *graph.Node, kind program.Kind, nodes []int, body any) {
+func (c *cover) push(root *graph.Node, kind program.Kind, nodes []int, body program.Body) {
 	c.steps = append(c.steps, program.Step{Kind: kind, Layer: root.Layer, Nodes: nodes, Body: body, Rows: root.Rows})
 }
 

@@ -3,6 +3,7 @@ package program
 import (
 	"errors"
 	"fmt"
+	"slices"
 )
 
 // ErrCut marks layers before which a program cannot be cut.
@@ -119,68 +120,11 @@ func sharedCaches(stages []*Program) error {
 	return nil
 }
 
+// copySteps copies steps, so that buffers of the copies can be renamed.
 func copySteps(steps []Step) []Step {
-	out := make([]Step, len(steps))
-	for i, s := range steps {
-		out[i] = s
-		switch x := s.Body.(type) {
-		case *Embed:
-			c := *x
-			out[i].Body = &c
-		case *Norm:
-			c := *x
-			out[i].Body = &c
-		case *Linear:
-			c := *x
-			out[i].Body = &c
-		case *QKV:
-			c := *x
-			out[i].Body = &c
-		case *Attention:
-			c := *x
-			out[i].Body = &c
-		case *Join:
-			c := *x
-			c.In = append([]Buf{}, x.In...)
-			out[i].Body = &c
-		case *Stored:
-			c := *x
-			out[i].Body = &c
-		case *Put:
-			c := *x
-			out[i].Body = &c
-		case *MoE:
-			c := *x
-			out[i].Body = &c
-		case *Rows:
-			c := *x
-			out[i].Body = &c
-		case *Pool:
-			c := *x
-			out[i].Body = &c
-		case *Index:
-			c := *x
-			out[i].Body = &c
-		case *Heads:
-			c := *x
-			c.Parts = append([]HeadPart{}, x.Parts...)
-			out[i].Body = &c
-		case *Elementwise:
-			c := *x
-			c.Code = append([]Instr{}, x.Code...)
-			out[i].Body = &c
-		case *Conv1D:
-			c := *x
-			out[i].Body = &c
-		case *Recurrent:
-			c := *x
-			c.In = append([]View{}, x.In...)
-			out[i].Body = &c
-		case *OpStep:
-			c := *x
-			c.In = append([]Buf{}, x.In...)
-			out[i].Body = &c
-		}
+	out := slices.Clone(steps)
+	for i := range out {
+		out[i].Body = out[i].Body.clone()
 	}
 	return out
 }

@@ -65,7 +65,7 @@ type Step struct {
 	Layer int
 	Nodes []int  // graph nodes that it computes
 	Why   string // for Op steps: why no pattern took the node
-	Body  any
+	Body  Body
 	// Rows says which batches run the step: those of tokens, those that encode a
 	// source (graph.RowsMemory), or all of them (graph.RowsConst).
 	Rows graph.Rows
