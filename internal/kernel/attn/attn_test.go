@@ -470,7 +470,7 @@ func TestExpNeg(t *testing.T) {
 func TestPutKeys(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 5))
 	for _, e := range []Elem{F32, F16, BF16} {
-		for _, dk := range []int{1, 7, 32} {
+		for _, dk := range []int{1, 7, 8, 32, 72} {
 			for slot := range Tile {
 				n := 1 + rng.IntN(Tile-slot)
 				stride := dk + rng.IntN(9)
@@ -485,6 +485,40 @@ func TestPutKeys(t *testing.T) {
 				}
 				if !bytes.Equal(got, want) {
 					t.Fatalf("%s keys of %d at slots %d to %d differ", e, dk, slot, slot+n-1)
+				}
+			}
+		}
+	}
+}
+
+// What is finished at once has the bits of plain Go, and nothing lies beside it.
+func TestFinishFast(t *testing.T) {
+	if !haveAVX2() {
+		t.Skip("needs AVX2")
+	}
+	rng := rand.New(rand.NewPCG(6, 6))
+	nan := float32(math.NaN())
+	for _, dv := range []int{8, 32, 72} {
+		for n := 1; n < 9; n++ {
+			st := StateOf(make([]float32, StateFloats(n+1, dv)), n+1, dv)
+			for i := range st.Acc {
+				st.Acc[i] = float32(rng.NormFloat64())
+			}
+			for i := range st.L {
+				st.M[i], st.L[i] = 1, []float32{0, 1, 3.7, nan, float32(math.Inf(1)), 1e-30}[rng.IntN(6)]
+			}
+			st.L[1], st.Acc[st.Stride+3] = 0, nan
+			out := [2][]float32{make([]float32, n*(dv+5)), make([]float32, n*(dv+5))}
+			for k, fast := range []bool{false, true} {
+				useAVX2 = fast
+				c := Call{Out: out[k], OutStride: dv + 5, DV: dv, Rows: n}
+				c.finish(&st, 0, n, 1)
+			}
+			useAVX2 = true
+			for i := range out[0] {
+				a, b := out[0][i], out[1][i]
+				if math.Float32bits(a) != math.Float32bits(b) && (a == a || b == b) {
+					t.Fatalf("%d rows of %d: value %d is %v, in plain Go %v", n, dv, i, b, a)
 				}
 			}
 		}

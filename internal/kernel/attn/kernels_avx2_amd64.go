@@ -38,3 +38,13 @@ func weighF16AVX2(acc *float32, accStride int, p *float32, alpha *float32, v *ui
 //
 //go:noescape
 func weighBF16AVX2(acc *float32, accStride int, p *float32, alpha *float32, v *uint16, vStride int, width int, keys int, rows int)
+
+// turnF32AVX2 sets out[16·d + i] to k[i·stride + d] for n keys i and components d of dk, both multiples of 8.
+//
+//go:noescape
+func turnF32AVX2(out *float32, k *float32, stride int, dk int, n int)
+
+// finishAVX2 sets out[r][:dv] to acc[r][:dv] · (1/l[r]), or to 0 where l[r] is 0, for n rows; dv is a multiple of 8.
+//
+//go:noescape
+func finishAVX2(out *float32, outStride int, acc *float32, stride int, l *float32, dv int, n int)

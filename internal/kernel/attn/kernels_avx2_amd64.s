@@ -5799,3 +5799,111 @@ r1w1end:
 	ADDQ $+4, BX
 	SUBQ $+1, R8
 	JMP  next
+
+// func turnF32AVX2(out *float32, k *float32, stride int, dk int, n int)
+// Requires: AVX
+TEXT ·turnF32AVX2(SB), NOSPLIT, $0-40
+	MOVQ out+0(FP), AX
+	MOVQ k+8(FP), CX
+	MOVQ stride+16(FP), DX
+	MOVQ dk+24(FP), BX
+	MOVQ n+32(FP), SI
+	SHLQ $0x02, DX
+
+keys:
+	MOVQ AX, DI
+	MOVQ CX, R8
+	MOVQ BX, R9
+
+parts:
+	MOVQ       R8, R10
+	LEAQ       (R8)(DX*2), R11
+	ADDQ       DX, R11
+	LEAQ       (R11)(DX*2), R12
+	ADDQ       DX, R12
+	VMOVUPS    (R10), Y0
+	VMOVUPS    (R10)(DX*1), Y1
+	VMOVUPS    (R10)(DX*2), Y2
+	VMOVUPS    (R11), Y3
+	VMOVUPS    (R11)(DX*1), Y4
+	VMOVUPS    (R11)(DX*2), Y5
+	VMOVUPS    (R12), Y6
+	VMOVUPS    (R12)(DX*1), Y7
+	VUNPCKLPS  Y1, Y0, Y8
+	VUNPCKHPS  Y1, Y0, Y0
+	VUNPCKLPS  Y3, Y2, Y1
+	VUNPCKHPS  Y3, Y2, Y2
+	VUNPCKLPS  Y5, Y4, Y3
+	VUNPCKHPS  Y5, Y4, Y4
+	VUNPCKLPS  Y7, Y6, Y5
+	VUNPCKHPS  Y7, Y6, Y6
+	VSHUFPS    $0x44, Y1, Y8, Y7
+	VSHUFPS    $0xee, Y1, Y8, Y1
+	VSHUFPS    $0x44, Y2, Y0, Y8
+	VSHUFPS    $0xee, Y2, Y0, Y0
+	VSHUFPS    $0x44, Y5, Y3, Y2
+	VSHUFPS    $0xee, Y5, Y3, Y3
+	VSHUFPS    $0x44, Y6, Y4, Y5
+	VSHUFPS    $0xee, Y6, Y4, Y4
+	VPERM2F128 $0x20, Y2, Y7, Y6
+	VPERM2F128 $0x31, Y2, Y7, Y2
+	VPERM2F128 $0x20, Y3, Y1, Y7
+	VPERM2F128 $0x31, Y3, Y1, Y1
+	VPERM2F128 $0x20, Y5, Y8, Y3
+	VPERM2F128 $0x31, Y5, Y8, Y5
+	VPERM2F128 $0x20, Y4, Y0, Y8
+	VPERM2F128 $0x31, Y4, Y0, Y0
+	VMOVUPS    Y6, (DI)
+	VMOVUPS    Y7, 64(DI)
+	VMOVUPS    Y3, 128(DI)
+	VMOVUPS    Y8, 192(DI)
+	VMOVUPS    Y2, 256(DI)
+	VMOVUPS    Y1, 320(DI)
+	VMOVUPS    Y5, 384(DI)
+	VMOVUPS    Y0, 448(DI)
+	ADDQ       $0x20, R8
+	ADDQ       $+512, DI
+	SUBQ       $0x08, R9
+	JNZ        parts
+	ADDQ       $0x20, AX
+	LEAQ       (CX)(DX*8), CX
+	SUBQ       $0x08, SI
+	JNZ        keys
+	VZEROUPPER
+	RET
+
+// func finishAVX2(out *float32, outStride int, acc *float32, stride int, l *float32, dv int, n int)
+// Requires: AVX
+TEXT ·finishAVX2(SB), NOSPLIT, $0-56
+	MOVQ   out+0(FP), AX
+	MOVQ   outStride+8(FP), CX
+	MOVQ   acc+16(FP), DX
+	MOVQ   stride+24(FP), BX
+	MOVQ   l+32(FP), SI
+	MOVQ   dv+40(FP), DI
+	MOVQ   n+48(FP), R8
+	SHLQ   $0x02, CX
+	SHLQ   $0x02, BX
+	VXORPS Y0, Y0, Y0
+
+rows:
+	VMOVUPS      c3f800000<>+0(SB), Y2
+	VBROADCASTSS (SI), Y1
+	VCMPPS       $0x04, Y0, Y1, Y3
+	VDIVPS       Y1, Y2, Y2
+	XORQ         R9, R9
+
+parts:
+	VMULPS  (DX)(R9*4), Y2, Y1
+	VANDPS  Y3, Y1, Y1
+	VMOVUPS Y1, (AX)(R9*4)
+	ADDQ    $0x08, R9
+	CMPQ    R9, DI
+	JL      parts
+	ADDQ    CX, AX
+	ADDQ    BX, DX
+	ADDQ    $0x04, SI
+	DECQ    R8
+	JNZ     rows
+	VZEROUPPER
+	RET

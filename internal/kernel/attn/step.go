@@ -196,6 +196,10 @@ func weighRow(acc, p []float32, alpha float32, v []float32, wide int) {
 
 // finish writes Out of rows r to r+n from states at, at+1, ….
 func (c *Call) finish(st *State, r, n, at int) {
+	if useAVX2 && !c.Open && c.Sinks == nil && c.DV%8 == 0 && n > 0 {
+		finishFast(c.Out[r*c.OutStride:][:(n-1)*c.OutStride+c.DV], c.OutStride, st.Acc[at*st.Stride:][:(n-1)*st.Stride+c.DV], st.Stride, st.L[at:at+n], c.DV)
+		return
+	}
 	for i := range n {
 		out := c.Out[(r+i)*c.OutStride:][:c.DV]
 		m, l, factor := st.M[at+i], st.L[at+i], float32(1)

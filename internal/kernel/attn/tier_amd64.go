@@ -31,3 +31,13 @@ func weighFast(t Elem, acc []float32, stride int, p, alpha []float32, v []byte, 
 		weighF32AVX2(&acc[0], stride, &p[0], &alpha[0], &floats(v)[0], dv, dv, keys, n)
 	}
 }
+
+// turnFast stores n keys, a multiple of 8, of dk components, another, as columns of a tile.
+func turnFast(tile, k []float32, stride, dk, n int) {
+	turnF32AVX2(&tile[0], &k[0], stride, dk, n)
+}
+
+// finishFast divides rows of dv values, a multiple of 8, by their sums l.
+func finishFast(out []float32, outStride int, acc []float32, stride int, l []float32, dv int) {
+	finishAVX2(&out[0], outStride, &acc[0], stride, &l[0], dv, len(l))
+}

@@ -11,6 +11,10 @@ func scoresFast(Elem, []float32, []float32, int, []byte, int, int) {}
 
 func weighFast(Elem, []float32, int, []float32, []float32, []byte, int, int, int) {}
 
+func turnFast([]float32, []float32, int, int, int) {}
+
+func finishFast([]float32, int, []float32, int, []float32, int) {}
+
 func weighF32AVX2(_ *float32, _ int, _, _, _ *float32, _, _, _, _ int) {}
 
 func softmaxAVX2(_, _, _, _, _ *float32, _, _ *int32, _ float32, _ int) {}

@@ -31,6 +31,10 @@ func PutKey(tile []byte, t Elem, dk, slot int, k []float32) {
 // k[i·stride:][:dk], as PutKey one after the other.
 func PutKeys(tile []byte, t Elem, dk, slot, n int, k []float32, stride int) {
 	i := 0
+	if t == F32 && useAVX2 && dk%8 == 0 && n >= 8 {
+		i = n &^ 7
+		turnFast(floats(tile)[slot:][:(dk-1)*Tile+i], k[:(i-1)*stride+dk], stride, dk, i)
+	}
 	if t == F32 {
 		for ; i+4 <= n; i += 4 {
 			putFour(floats(tile)[slot+i:], k[i*stride:], stride, dk)

@@ -74,11 +74,6 @@ func siluAVX2(dst *float32, x *float32, n int)
 //go:noescape
 func geluTanhAVX2(dst *float32, x *float32, n int)
 
-// geluErfAVX2 computes dst = geluErf(x).
-//
-//go:noescape
-func geluErfAVX2(dst *float32, x *float32, n int)
-
 // geluQuickAVX2 computes dst = geluQuick(x).
 //
 //go:noescape
@@ -113,6 +108,11 @@ func geluErfMulAVX2(dst *float32, gate *float32, up *float32, n int)
 //
 //go:noescape
 func sigmoidMulAVX2(dst *float32, gate *float32, up *float32, n int)
+
+// geluErfAVX2 computes dst = geluErf(x).
+//
+//go:noescape
+func geluErfAVX2(dst *float32, x *float32, n int)
 
 // geluErfAddAVX2 computes dst = geluErf(a + b).
 //

@@ -942,273 +942,6 @@ DATA c3fcc422a<>+24(SB)/4, $0x3fcc422a
 DATA c3fcc422a<>+28(SB)/4, $0x3fcc422a
 GLOBL c3fcc422a<>(SB), RODATA|NOPTR, $32
 
-// func geluErfAVX2(dst *float32, x *float32, n int)
-// Requires: AVX, AVX2, FMA3
-TEXT ·geluErfAVX2(SB), NOSPLIT, $0-24
-	MOVQ dst+0(FP), AX
-	MOVQ x+8(FP), CX
-	MOVQ n+16(FP), DX
-
-loop:
-	CMPQ         DX, $+8
-	JL           tail
-	VMOVUPS      (CX), Y0
-	VANDPS       c7fffffff<>+0(SB), Y0, Y1
-	VMULPS       c3f3504f3<>+0(SB), Y1, Y1
-	VMOVUPS      c3f800000<>+0(SB), Y2
-	VMOVUPS      c3f000000<>+0(SB), Y3
-	VFMADD213PS  c3f800000<>+0(SB), Y1, Y3
-	VDIVPS       Y3, Y2, Y2
-	VMULPS       Y1, Y1, Y1
-	VMOVUPS      c42ae0000<>+0(SB), Y3
-	VMINPS       Y1, Y3, Y3
-	VMULPS       cbfb8aa3b<>+0(SB), Y3, Y1
-	VROUNDPS     $0x00, Y1, Y1
-	VXORPS       c80000000<>+0(SB), Y3, Y3
-	VFNMADD231PS c3f318000<>+0(SB), Y1, Y3
-	VFNMADD231PS cb95e8083<>+0(SB), Y1, Y3
-	VMOVUPS      c3f800000<>+0(SB), Y4
-	VFMADD213PS  c3f800000<>+0(SB), Y3, Y4
-	VMOVUPS      c3e2aaaaa<>+0(SB), Y5
-	VFMADD213PS  c3f000000<>+0(SB), Y3, Y5
-	VMOVUPS      c3c088908<>+0(SB), Y6
-	VFMADD213PS  c3d2aa9c1<>+0(SB), Y3, Y6
-	VMOVUPS      c39506967<>+0(SB), Y7
-	VFMADD213PS  c3ab743ce<>+0(SB), Y3, Y7
-	VMULPS       Y3, Y3, Y3
-	VFMADD213PS  Y4, Y3, Y5
-	VFMADD213PS  Y6, Y3, Y7
-	VMULPS       Y3, Y3, Y3
-	VFMADD213PS  Y5, Y3, Y7
-	VCVTPS2DQ    Y1, Y1
-	VPADDD       c0000007f<>+0(SB), Y1, Y1
-	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y7, Y7
-	VMULPS       Y2, Y7, Y7
-	VMOVUPS      c3e109380<>+0(SB), Y1
-	VFMADD213PS  c3e106da1<>+0(SB), Y2, Y1
-	VMOVUPS      c3dcf8d3e<>+0(SB), Y3
-	VFMADD213PS  c3df8f02a<>+0(SB), Y2, Y3
-	VMOVUPS      c3e0e5eeb<>+0(SB), Y4
-	VFMADD213PS  cbc5a1f89<>+0(SB), Y2, Y4
-	VMOVUPS      c3e11b3d1<>+0(SB), Y5
-	VFMADD213PS  cbe797251<>+0(SB), Y2, Y5
-	VMOVUPS      cbcf1f246<>+0(SB), Y6
-	VMULPS       Y2, Y2, Y2
-	VFMADD213PS  Y1, Y2, Y3
-	VFMADD213PS  Y4, Y2, Y5
-	VMULPS       Y2, Y2, Y1
-	VFMADD213PS  Y3, Y1, Y5
-	VMULPS       Y1, Y1, Y1
-	VFMADD213PS  Y5, Y1, Y6
-	VMULPS       Y6, Y7, Y7
-	VMOVUPS      c3f800000<>+0(SB), Y1
-	VSUBPS       Y7, Y1, Y1
-	VBLENDVPS    Y0, Y7, Y1, Y7
-	VMULPS       Y0, Y7, Y7
-	VMOVUPS      Y7, (AX)
-	ADDQ         $+32, AX
-	ADDQ         $+32, CX
-	SUBQ         $+8, DX
-	JMP          loop
-
-tail:
-	TESTQ        DX, DX
-	JZ           done
-	LEAQ         tailMask<>+0(SB), BX
-	MOVQ         $0x00000008, SI
-	SUBQ         DX, SI
-	VMOVUPS      (BX)(SI*4), Y0
-	VMASKMOVPS   (CX), Y0, Y1
-	VANDPS       c7fffffff<>+0(SB), Y1, Y2
-	VMULPS       c3f3504f3<>+0(SB), Y2, Y2
-	VMOVUPS      c3f800000<>+0(SB), Y3
-	VMOVUPS      c3f000000<>+0(SB), Y4
-	VFMADD213PS  c3f800000<>+0(SB), Y2, Y4
-	VDIVPS       Y4, Y3, Y3
-	VMULPS       Y2, Y2, Y2
-	VMOVUPS      c42ae0000<>+0(SB), Y4
-	VMINPS       Y2, Y4, Y4
-	VMULPS       cbfb8aa3b<>+0(SB), Y4, Y2
-	VROUNDPS     $0x00, Y2, Y2
-	VXORPS       c80000000<>+0(SB), Y4, Y4
-	VFNMADD231PS c3f318000<>+0(SB), Y2, Y4
-	VFNMADD231PS cb95e8083<>+0(SB), Y2, Y4
-	VMOVUPS      c3f800000<>+0(SB), Y5
-	VFMADD213PS  c3f800000<>+0(SB), Y4, Y5
-	VMOVUPS      c3e2aaaaa<>+0(SB), Y6
-	VFMADD213PS  c3f000000<>+0(SB), Y4, Y6
-	VMOVUPS      c3c088908<>+0(SB), Y7
-	VFMADD213PS  c3d2aa9c1<>+0(SB), Y4, Y7
-	VMOVUPS      c39506967<>+0(SB), Y8
-	VFMADD213PS  c3ab743ce<>+0(SB), Y4, Y8
-	VMULPS       Y4, Y4, Y4
-	VFMADD213PS  Y5, Y4, Y6
-	VFMADD213PS  Y7, Y4, Y8
-	VMULPS       Y4, Y4, Y4
-	VFMADD213PS  Y6, Y4, Y8
-	VCVTPS2DQ    Y2, Y2
-	VPADDD       c0000007f<>+0(SB), Y2, Y2
-	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y8, Y8
-	VMULPS       Y3, Y8, Y8
-	VMOVUPS      c3e109380<>+0(SB), Y2
-	VFMADD213PS  c3e106da1<>+0(SB), Y3, Y2
-	VMOVUPS      c3dcf8d3e<>+0(SB), Y4
-	VFMADD213PS  c3df8f02a<>+0(SB), Y3, Y4
-	VMOVUPS      c3e0e5eeb<>+0(SB), Y5
-	VFMADD213PS  cbc5a1f89<>+0(SB), Y3, Y5
-	VMOVUPS      c3e11b3d1<>+0(SB), Y6
-	VFMADD213PS  cbe797251<>+0(SB), Y3, Y6
-	VMOVUPS      cbcf1f246<>+0(SB), Y7
-	VMULPS       Y3, Y3, Y3
-	VFMADD213PS  Y2, Y3, Y4
-	VFMADD213PS  Y5, Y3, Y6
-	VMULPS       Y3, Y3, Y2
-	VFMADD213PS  Y4, Y2, Y6
-	VMULPS       Y2, Y2, Y2
-	VFMADD213PS  Y6, Y2, Y7
-	VMULPS       Y7, Y8, Y8
-	VMOVUPS      c3f800000<>+0(SB), Y2
-	VSUBPS       Y8, Y2, Y2
-	VBLENDVPS    Y1, Y8, Y2, Y8
-	VMULPS       Y1, Y8, Y8
-	VMASKMOVPS   Y8, Y0, (AX)
-
-done:
-	VZEROUPPER
-	RET
-
-DATA c7fffffff<>+0(SB)/4, $0x7fffffff
-DATA c7fffffff<>+4(SB)/4, $0x7fffffff
-DATA c7fffffff<>+8(SB)/4, $0x7fffffff
-DATA c7fffffff<>+12(SB)/4, $0x7fffffff
-DATA c7fffffff<>+16(SB)/4, $0x7fffffff
-DATA c7fffffff<>+20(SB)/4, $0x7fffffff
-DATA c7fffffff<>+24(SB)/4, $0x7fffffff
-DATA c7fffffff<>+28(SB)/4, $0x7fffffff
-GLOBL c7fffffff<>(SB), RODATA|NOPTR, $32
-
-DATA c3f3504f3<>+0(SB)/4, $0x3f3504f3
-DATA c3f3504f3<>+4(SB)/4, $0x3f3504f3
-DATA c3f3504f3<>+8(SB)/4, $0x3f3504f3
-DATA c3f3504f3<>+12(SB)/4, $0x3f3504f3
-DATA c3f3504f3<>+16(SB)/4, $0x3f3504f3
-DATA c3f3504f3<>+20(SB)/4, $0x3f3504f3
-DATA c3f3504f3<>+24(SB)/4, $0x3f3504f3
-DATA c3f3504f3<>+28(SB)/4, $0x3f3504f3
-GLOBL c3f3504f3<>(SB), RODATA|NOPTR, $32
-
-DATA c42ae0000<>+0(SB)/4, $0x42ae0000
-DATA c42ae0000<>+4(SB)/4, $0x42ae0000
-DATA c42ae0000<>+8(SB)/4, $0x42ae0000
-DATA c42ae0000<>+12(SB)/4, $0x42ae0000
-DATA c42ae0000<>+16(SB)/4, $0x42ae0000
-DATA c42ae0000<>+20(SB)/4, $0x42ae0000
-DATA c42ae0000<>+24(SB)/4, $0x42ae0000
-DATA c42ae0000<>+28(SB)/4, $0x42ae0000
-GLOBL c42ae0000<>(SB), RODATA|NOPTR, $32
-
-DATA cbfb8aa3b<>+0(SB)/4, $0xbfb8aa3b
-DATA cbfb8aa3b<>+4(SB)/4, $0xbfb8aa3b
-DATA cbfb8aa3b<>+8(SB)/4, $0xbfb8aa3b
-DATA cbfb8aa3b<>+12(SB)/4, $0xbfb8aa3b
-DATA cbfb8aa3b<>+16(SB)/4, $0xbfb8aa3b
-DATA cbfb8aa3b<>+20(SB)/4, $0xbfb8aa3b
-DATA cbfb8aa3b<>+24(SB)/4, $0xbfb8aa3b
-DATA cbfb8aa3b<>+28(SB)/4, $0xbfb8aa3b
-GLOBL cbfb8aa3b<>(SB), RODATA|NOPTR, $32
-
-DATA c3e109380<>+0(SB)/4, $0x3e109380
-DATA c3e109380<>+4(SB)/4, $0x3e109380
-DATA c3e109380<>+8(SB)/4, $0x3e109380
-DATA c3e109380<>+12(SB)/4, $0x3e109380
-DATA c3e109380<>+16(SB)/4, $0x3e109380
-DATA c3e109380<>+20(SB)/4, $0x3e109380
-DATA c3e109380<>+24(SB)/4, $0x3e109380
-DATA c3e109380<>+28(SB)/4, $0x3e109380
-GLOBL c3e109380<>(SB), RODATA|NOPTR, $32
-
-DATA c3e106da1<>+0(SB)/4, $0x3e106da1
-DATA c3e106da1<>+4(SB)/4, $0x3e106da1
-DATA c3e106da1<>+8(SB)/4, $0x3e106da1
-DATA c3e106da1<>+12(SB)/4, $0x3e106da1
-DATA c3e106da1<>+16(SB)/4, $0x3e106da1
-DATA c3e106da1<>+20(SB)/4, $0x3e106da1
-DATA c3e106da1<>+24(SB)/4, $0x3e106da1
-DATA c3e106da1<>+28(SB)/4, $0x3e106da1
-GLOBL c3e106da1<>(SB), RODATA|NOPTR, $32
-
-DATA c3dcf8d3e<>+0(SB)/4, $0x3dcf8d3e
-DATA c3dcf8d3e<>+4(SB)/4, $0x3dcf8d3e
-DATA c3dcf8d3e<>+8(SB)/4, $0x3dcf8d3e
-DATA c3dcf8d3e<>+12(SB)/4, $0x3dcf8d3e
-DATA c3dcf8d3e<>+16(SB)/4, $0x3dcf8d3e
-DATA c3dcf8d3e<>+20(SB)/4, $0x3dcf8d3e
-DATA c3dcf8d3e<>+24(SB)/4, $0x3dcf8d3e
-DATA c3dcf8d3e<>+28(SB)/4, $0x3dcf8d3e
-GLOBL c3dcf8d3e<>(SB), RODATA|NOPTR, $32
-
-DATA c3df8f02a<>+0(SB)/4, $0x3df8f02a
-DATA c3df8f02a<>+4(SB)/4, $0x3df8f02a
-DATA c3df8f02a<>+8(SB)/4, $0x3df8f02a
-DATA c3df8f02a<>+12(SB)/4, $0x3df8f02a
-DATA c3df8f02a<>+16(SB)/4, $0x3df8f02a
-DATA c3df8f02a<>+20(SB)/4, $0x3df8f02a
-DATA c3df8f02a<>+24(SB)/4, $0x3df8f02a
-DATA c3df8f02a<>+28(SB)/4, $0x3df8f02a
-GLOBL c3df8f02a<>(SB), RODATA|NOPTR, $32
-
-DATA c3e0e5eeb<>+0(SB)/4, $0x3e0e5eeb
-DATA c3e0e5eeb<>+4(SB)/4, $0x3e0e5eeb
-DATA c3e0e5eeb<>+8(SB)/4, $0x3e0e5eeb
-DATA c3e0e5eeb<>+12(SB)/4, $0x3e0e5eeb
-DATA c3e0e5eeb<>+16(SB)/4, $0x3e0e5eeb
-DATA c3e0e5eeb<>+20(SB)/4, $0x3e0e5eeb
-DATA c3e0e5eeb<>+24(SB)/4, $0x3e0e5eeb
-DATA c3e0e5eeb<>+28(SB)/4, $0x3e0e5eeb
-GLOBL c3e0e5eeb<>(SB), RODATA|NOPTR, $32
-
-DATA cbc5a1f89<>+0(SB)/4, $0xbc5a1f89
-DATA cbc5a1f89<>+4(SB)/4, $0xbc5a1f89
-DATA cbc5a1f89<>+8(SB)/4, $0xbc5a1f89
-DATA cbc5a1f89<>+12(SB)/4, $0xbc5a1f89
-DATA cbc5a1f89<>+16(SB)/4, $0xbc5a1f89
-DATA cbc5a1f89<>+20(SB)/4, $0xbc5a1f89
-DATA cbc5a1f89<>+24(SB)/4, $0xbc5a1f89
-DATA cbc5a1f89<>+28(SB)/4, $0xbc5a1f89
-GLOBL cbc5a1f89<>(SB), RODATA|NOPTR, $32
-
-DATA c3e11b3d1<>+0(SB)/4, $0x3e11b3d1
-DATA c3e11b3d1<>+4(SB)/4, $0x3e11b3d1
-DATA c3e11b3d1<>+8(SB)/4, $0x3e11b3d1
-DATA c3e11b3d1<>+12(SB)/4, $0x3e11b3d1
-DATA c3e11b3d1<>+16(SB)/4, $0x3e11b3d1
-DATA c3e11b3d1<>+20(SB)/4, $0x3e11b3d1
-DATA c3e11b3d1<>+24(SB)/4, $0x3e11b3d1
-DATA c3e11b3d1<>+28(SB)/4, $0x3e11b3d1
-GLOBL c3e11b3d1<>(SB), RODATA|NOPTR, $32
-
-DATA cbe797251<>+0(SB)/4, $0xbe797251
-DATA cbe797251<>+4(SB)/4, $0xbe797251
-DATA cbe797251<>+8(SB)/4, $0xbe797251
-DATA cbe797251<>+12(SB)/4, $0xbe797251
-DATA cbe797251<>+16(SB)/4, $0xbe797251
-DATA cbe797251<>+20(SB)/4, $0xbe797251
-DATA cbe797251<>+24(SB)/4, $0xbe797251
-DATA cbe797251<>+28(SB)/4, $0xbe797251
-GLOBL cbe797251<>(SB), RODATA|NOPTR, $32
-
-DATA cbcf1f246<>+0(SB)/4, $0xbcf1f246
-DATA cbcf1f246<>+4(SB)/4, $0xbcf1f246
-DATA cbcf1f246<>+8(SB)/4, $0xbcf1f246
-DATA cbcf1f246<>+12(SB)/4, $0xbcf1f246
-DATA cbcf1f246<>+16(SB)/4, $0xbcf1f246
-DATA cbcf1f246<>+20(SB)/4, $0xbcf1f246
-DATA cbcf1f246<>+24(SB)/4, $0xbcf1f246
-DATA cbcf1f246<>+28(SB)/4, $0xbcf1f246
-GLOBL cbcf1f246<>(SB), RODATA|NOPTR, $32
-
 // func geluQuickAVX2(dst *float32, x *float32, n int)
 // Requires: AVX, AVX2, FMA3
 TEXT ·geluQuickAVX2(SB), NOSPLIT, $0-24
@@ -1595,139 +1328,305 @@ TEXT ·geluErfMulAVX2(SB), NOSPLIT, $0-32
 	MOVQ n+24(FP), BX
 
 loop:
-	CMPQ         BX, $+8
-	JL           tail
-	VMOVUPS      (CX), Y0
-	VMOVUPS      (DX), Y1
-	VANDPS       c7fffffff<>+0(SB), Y0, Y2
-	VMULPS       c3f3504f3<>+0(SB), Y2, Y2
-	VMOVUPS      c3f800000<>+0(SB), Y3
-	VMOVUPS      c3f000000<>+0(SB), Y4
-	VFMADD213PS  c3f800000<>+0(SB), Y2, Y4
-	VDIVPS       Y4, Y3, Y3
-	VMULPS       Y2, Y2, Y2
-	VMOVUPS      c42ae0000<>+0(SB), Y4
-	VMINPS       Y2, Y4, Y4
-	VMULPS       cbfb8aa3b<>+0(SB), Y4, Y2
-	VROUNDPS     $0x00, Y2, Y2
-	VXORPS       c80000000<>+0(SB), Y4, Y4
-	VFNMADD231PS c3f318000<>+0(SB), Y2, Y4
-	VFNMADD231PS cb95e8083<>+0(SB), Y2, Y4
-	VMOVUPS      c3f800000<>+0(SB), Y5
-	VFMADD213PS  c3f800000<>+0(SB), Y4, Y5
-	VMOVUPS      c3e2aaaaa<>+0(SB), Y6
-	VFMADD213PS  c3f000000<>+0(SB), Y4, Y6
-	VMOVUPS      c3c088908<>+0(SB), Y7
-	VFMADD213PS  c3d2aa9c1<>+0(SB), Y4, Y7
-	VMOVUPS      c39506967<>+0(SB), Y8
-	VFMADD213PS  c3ab743ce<>+0(SB), Y4, Y8
-	VMULPS       Y4, Y4, Y4
-	VFMADD213PS  Y5, Y4, Y6
-	VFMADD213PS  Y7, Y4, Y8
-	VMULPS       Y4, Y4, Y4
-	VFMADD213PS  Y6, Y4, Y8
-	VCVTPS2DQ    Y2, Y2
-	VPADDD       c0000007f<>+0(SB), Y2, Y2
-	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y8, Y8
-	VMULPS       Y3, Y8, Y8
-	VMOVUPS      c3e109380<>+0(SB), Y2
-	VFMADD213PS  c3e106da1<>+0(SB), Y3, Y2
-	VMOVUPS      c3dcf8d3e<>+0(SB), Y4
-	VFMADD213PS  c3df8f02a<>+0(SB), Y3, Y4
-	VMOVUPS      c3e0e5eeb<>+0(SB), Y5
-	VFMADD213PS  cbc5a1f89<>+0(SB), Y3, Y5
-	VMOVUPS      c3e11b3d1<>+0(SB), Y6
-	VFMADD213PS  cbe797251<>+0(SB), Y3, Y6
-	VMOVUPS      cbcf1f246<>+0(SB), Y7
-	VMULPS       Y3, Y3, Y3
-	VFMADD213PS  Y2, Y3, Y4
-	VFMADD213PS  Y5, Y3, Y6
-	VMULPS       Y3, Y3, Y2
-	VFMADD213PS  Y4, Y2, Y6
-	VMULPS       Y2, Y2, Y2
-	VFMADD213PS  Y6, Y2, Y7
-	VMULPS       Y7, Y8, Y8
-	VMOVUPS      c3f800000<>+0(SB), Y2
-	VSUBPS       Y8, Y2, Y2
-	VBLENDVPS    Y0, Y8, Y2, Y8
-	VMULPS       Y0, Y8, Y8
-	VMULPS       Y1, Y8, Y8
-	VMOVUPS      Y8, (AX)
-	ADDQ         $+32, AX
-	ADDQ         $+32, CX
-	ADDQ         $+32, DX
-	SUBQ         $+8, BX
-	JMP          loop
+	CMPQ        BX, $+8
+	JL          tail
+	VMOVUPS     (CX), Y0
+	VMOVUPS     (DX), Y1
+	VANDPS      c7fffffff<>+0(SB), Y0, Y2
+	VMULPS      c3f3504f3<>+0(SB), Y2, Y2
+	VMOVUPS     c3f000000<>+0(SB), Y3
+	VFMADD213PS c3f800000<>+0(SB), Y2, Y3
+	VMOVUPS     c3f800000<>+0(SB), Y4
+	VDIVPS      Y3, Y4, Y4
+	VMULPS      Y2, Y2, Y2
+	VMOVUPS     c42ae0000<>+0(SB), Y3
+	VMINPS      Y2, Y3, Y3
+	VMULPS      cbfb8aa3b<>+0(SB), Y3, Y2
+	VROUNDPS    $0x00, Y2, Y2
+	VFMADD231PS c3f318000<>+0(SB), Y2, Y3
+	VFMADD231PS cb95e8083<>+0(SB), Y2, Y3
+	VMOVUPS     cbf800000<>+0(SB), Y5
+	VFMADD213PS c3f800000<>+0(SB), Y3, Y5
+	VMOVUPS     cbe2aaaaa<>+0(SB), Y6
+	VFMADD213PS c3f000000<>+0(SB), Y3, Y6
+	VMULPS      Y3, Y3, Y7
+	VFMADD213PS Y5, Y7, Y6
+	VMOVUPS     cbc088908<>+0(SB), Y5
+	VFMADD213PS c3d2aa9c1<>+0(SB), Y3, Y5
+	VMOVUPS     cb9506967<>+0(SB), Y8
+	VFMADD213PS c3ab743ce<>+0(SB), Y3, Y8
+	VFMADD213PS Y5, Y7, Y8
+	VMULPS      Y7, Y7, Y3
+	VFMADD213PS Y6, Y3, Y8
+	VCVTPS2DQ   Y2, Y2
+	VPSLLD      $0x17, Y2, Y2
+	VPADDD      Y2, Y8, Y8
+	VMULPS      Y4, Y8, Y8
+	VMOVUPS     c3e109380<>+0(SB), Y2
+	VFMADD213PS c3e106da1<>+0(SB), Y4, Y2
+	VMOVUPS     c3dcf8d3e<>+0(SB), Y3
+	VFMADD213PS c3df8f02a<>+0(SB), Y4, Y3
+	VMULPS      Y4, Y4, Y5
+	VFMADD213PS Y2, Y5, Y3
+	VMOVUPS     c3e0e5eeb<>+0(SB), Y2
+	VFMADD213PS cbc5a1f89<>+0(SB), Y4, Y2
+	VMOVUPS     c3e11b3d1<>+0(SB), Y6
+	VFMADD213PS cbe797251<>+0(SB), Y4, Y6
+	VFMADD213PS Y2, Y5, Y6
+	VMULPS      Y5, Y5, Y2
+	VFMADD213PS Y3, Y2, Y6
+	VMOVUPS     cbcf1f246<>+0(SB), Y3
+	VMULPS      Y2, Y2, Y2
+	VFMADD213PS Y6, Y2, Y3
+	VMULPS      Y3, Y8, Y8
+	VMOVUPS     c3f800000<>+0(SB), Y2
+	VSUBPS      Y8, Y2, Y2
+	VBLENDVPS   Y0, Y8, Y2, Y8
+	VMULPS      Y0, Y8, Y8
+	VMULPS      Y1, Y8, Y8
+	VMOVUPS     Y8, (AX)
+	ADDQ        $+32, AX
+	ADDQ        $+32, CX
+	ADDQ        $+32, DX
+	SUBQ        $+8, BX
+	JMP         loop
 
 tail:
-	TESTQ        BX, BX
-	JZ           done
-	LEAQ         tailMask<>+0(SB), SI
-	MOVQ         $0x00000008, DI
-	SUBQ         BX, DI
-	VMOVUPS      (SI)(DI*4), Y0
-	VMASKMOVPS   (CX), Y0, Y1
-	VMASKMOVPS   (DX), Y0, Y2
-	VANDPS       c7fffffff<>+0(SB), Y1, Y3
-	VMULPS       c3f3504f3<>+0(SB), Y3, Y3
-	VMOVUPS      c3f800000<>+0(SB), Y4
-	VMOVUPS      c3f000000<>+0(SB), Y5
-	VFMADD213PS  c3f800000<>+0(SB), Y3, Y5
-	VDIVPS       Y5, Y4, Y4
-	VMULPS       Y3, Y3, Y3
-	VMOVUPS      c42ae0000<>+0(SB), Y5
-	VMINPS       Y3, Y5, Y5
-	VMULPS       cbfb8aa3b<>+0(SB), Y5, Y3
-	VROUNDPS     $0x00, Y3, Y3
-	VXORPS       c80000000<>+0(SB), Y5, Y5
-	VFNMADD231PS c3f318000<>+0(SB), Y3, Y5
-	VFNMADD231PS cb95e8083<>+0(SB), Y3, Y5
-	VMOVUPS      c3f800000<>+0(SB), Y6
-	VFMADD213PS  c3f800000<>+0(SB), Y5, Y6
-	VMOVUPS      c3e2aaaaa<>+0(SB), Y7
-	VFMADD213PS  c3f000000<>+0(SB), Y5, Y7
-	VMOVUPS      c3c088908<>+0(SB), Y8
-	VFMADD213PS  c3d2aa9c1<>+0(SB), Y5, Y8
-	VMOVUPS      c39506967<>+0(SB), Y9
-	VFMADD213PS  c3ab743ce<>+0(SB), Y5, Y9
-	VMULPS       Y5, Y5, Y5
-	VFMADD213PS  Y6, Y5, Y7
-	VFMADD213PS  Y8, Y5, Y9
-	VMULPS       Y5, Y5, Y5
-	VFMADD213PS  Y7, Y5, Y9
-	VCVTPS2DQ    Y3, Y3
-	VPADDD       c0000007f<>+0(SB), Y3, Y3
-	VPSLLD       $0x17, Y3, Y3
-	VMULPS       Y3, Y9, Y9
-	VMULPS       Y4, Y9, Y9
-	VMOVUPS      c3e109380<>+0(SB), Y3
-	VFMADD213PS  c3e106da1<>+0(SB), Y4, Y3
-	VMOVUPS      c3dcf8d3e<>+0(SB), Y5
-	VFMADD213PS  c3df8f02a<>+0(SB), Y4, Y5
-	VMOVUPS      c3e0e5eeb<>+0(SB), Y6
-	VFMADD213PS  cbc5a1f89<>+0(SB), Y4, Y6
-	VMOVUPS      c3e11b3d1<>+0(SB), Y7
-	VFMADD213PS  cbe797251<>+0(SB), Y4, Y7
-	VMOVUPS      cbcf1f246<>+0(SB), Y8
-	VMULPS       Y4, Y4, Y4
-	VFMADD213PS  Y3, Y4, Y5
-	VFMADD213PS  Y6, Y4, Y7
-	VMULPS       Y4, Y4, Y3
-	VFMADD213PS  Y5, Y3, Y7
-	VMULPS       Y3, Y3, Y3
-	VFMADD213PS  Y7, Y3, Y8
-	VMULPS       Y8, Y9, Y9
-	VMOVUPS      c3f800000<>+0(SB), Y3
-	VSUBPS       Y9, Y3, Y3
-	VBLENDVPS    Y1, Y9, Y3, Y9
-	VMULPS       Y1, Y9, Y9
-	VMULPS       Y2, Y9, Y9
-	VMASKMOVPS   Y9, Y0, (AX)
+	TESTQ       BX, BX
+	JZ          done
+	LEAQ        tailMask<>+0(SB), SI
+	MOVQ        $0x00000008, DI
+	SUBQ        BX, DI
+	VMOVUPS     (SI)(DI*4), Y0
+	VMASKMOVPS  (CX), Y0, Y1
+	VMASKMOVPS  (DX), Y0, Y2
+	VANDPS      c7fffffff<>+0(SB), Y1, Y3
+	VMULPS      c3f3504f3<>+0(SB), Y3, Y3
+	VMOVUPS     c3f000000<>+0(SB), Y4
+	VFMADD213PS c3f800000<>+0(SB), Y3, Y4
+	VMOVUPS     c3f800000<>+0(SB), Y5
+	VDIVPS      Y4, Y5, Y5
+	VMULPS      Y3, Y3, Y3
+	VMOVUPS     c42ae0000<>+0(SB), Y4
+	VMINPS      Y3, Y4, Y4
+	VMULPS      cbfb8aa3b<>+0(SB), Y4, Y3
+	VROUNDPS    $0x00, Y3, Y3
+	VFMADD231PS c3f318000<>+0(SB), Y3, Y4
+	VFMADD231PS cb95e8083<>+0(SB), Y3, Y4
+	VMOVUPS     cbf800000<>+0(SB), Y6
+	VFMADD213PS c3f800000<>+0(SB), Y4, Y6
+	VMOVUPS     cbe2aaaaa<>+0(SB), Y7
+	VFMADD213PS c3f000000<>+0(SB), Y4, Y7
+	VMULPS      Y4, Y4, Y8
+	VFMADD213PS Y6, Y8, Y7
+	VMOVUPS     cbc088908<>+0(SB), Y6
+	VFMADD213PS c3d2aa9c1<>+0(SB), Y4, Y6
+	VMOVUPS     cb9506967<>+0(SB), Y9
+	VFMADD213PS c3ab743ce<>+0(SB), Y4, Y9
+	VFMADD213PS Y6, Y8, Y9
+	VMULPS      Y8, Y8, Y4
+	VFMADD213PS Y7, Y4, Y9
+	VCVTPS2DQ   Y3, Y3
+	VPSLLD      $0x17, Y3, Y3
+	VPADDD      Y3, Y9, Y9
+	VMULPS      Y5, Y9, Y9
+	VMOVUPS     c3e109380<>+0(SB), Y3
+	VFMADD213PS c3e106da1<>+0(SB), Y5, Y3
+	VMOVUPS     c3dcf8d3e<>+0(SB), Y4
+	VFMADD213PS c3df8f02a<>+0(SB), Y5, Y4
+	VMULPS      Y5, Y5, Y6
+	VFMADD213PS Y3, Y6, Y4
+	VMOVUPS     c3e0e5eeb<>+0(SB), Y3
+	VFMADD213PS cbc5a1f89<>+0(SB), Y5, Y3
+	VMOVUPS     c3e11b3d1<>+0(SB), Y7
+	VFMADD213PS cbe797251<>+0(SB), Y5, Y7
+	VFMADD213PS Y3, Y6, Y7
+	VMULPS      Y6, Y6, Y3
+	VFMADD213PS Y4, Y3, Y7
+	VMOVUPS     cbcf1f246<>+0(SB), Y4
+	VMULPS      Y3, Y3, Y3
+	VFMADD213PS Y7, Y3, Y4
+	VMULPS      Y4, Y9, Y9
+	VMOVUPS     c3f800000<>+0(SB), Y3
+	VSUBPS      Y9, Y3, Y3
+	VBLENDVPS   Y1, Y9, Y3, Y9
+	VMULPS      Y1, Y9, Y9
+	VMULPS      Y2, Y9, Y9
+	VMASKMOVPS  Y9, Y0, (AX)
 
 done:
 	VZEROUPPER
 	RET
+
+DATA c7fffffff<>+0(SB)/4, $0x7fffffff
+DATA c7fffffff<>+4(SB)/4, $0x7fffffff
+DATA c7fffffff<>+8(SB)/4, $0x7fffffff
+DATA c7fffffff<>+12(SB)/4, $0x7fffffff
+DATA c7fffffff<>+16(SB)/4, $0x7fffffff
+DATA c7fffffff<>+20(SB)/4, $0x7fffffff
+DATA c7fffffff<>+24(SB)/4, $0x7fffffff
+DATA c7fffffff<>+28(SB)/4, $0x7fffffff
+GLOBL c7fffffff<>(SB), RODATA|NOPTR, $32
+
+DATA c3f3504f3<>+0(SB)/4, $0x3f3504f3
+DATA c3f3504f3<>+4(SB)/4, $0x3f3504f3
+DATA c3f3504f3<>+8(SB)/4, $0x3f3504f3
+DATA c3f3504f3<>+12(SB)/4, $0x3f3504f3
+DATA c3f3504f3<>+16(SB)/4, $0x3f3504f3
+DATA c3f3504f3<>+20(SB)/4, $0x3f3504f3
+DATA c3f3504f3<>+24(SB)/4, $0x3f3504f3
+DATA c3f3504f3<>+28(SB)/4, $0x3f3504f3
+GLOBL c3f3504f3<>(SB), RODATA|NOPTR, $32
+
+DATA c42ae0000<>+0(SB)/4, $0x42ae0000
+DATA c42ae0000<>+4(SB)/4, $0x42ae0000
+DATA c42ae0000<>+8(SB)/4, $0x42ae0000
+DATA c42ae0000<>+12(SB)/4, $0x42ae0000
+DATA c42ae0000<>+16(SB)/4, $0x42ae0000
+DATA c42ae0000<>+20(SB)/4, $0x42ae0000
+DATA c42ae0000<>+24(SB)/4, $0x42ae0000
+DATA c42ae0000<>+28(SB)/4, $0x42ae0000
+GLOBL c42ae0000<>(SB), RODATA|NOPTR, $32
+
+DATA cbfb8aa3b<>+0(SB)/4, $0xbfb8aa3b
+DATA cbfb8aa3b<>+4(SB)/4, $0xbfb8aa3b
+DATA cbfb8aa3b<>+8(SB)/4, $0xbfb8aa3b
+DATA cbfb8aa3b<>+12(SB)/4, $0xbfb8aa3b
+DATA cbfb8aa3b<>+16(SB)/4, $0xbfb8aa3b
+DATA cbfb8aa3b<>+20(SB)/4, $0xbfb8aa3b
+DATA cbfb8aa3b<>+24(SB)/4, $0xbfb8aa3b
+DATA cbfb8aa3b<>+28(SB)/4, $0xbfb8aa3b
+GLOBL cbfb8aa3b<>(SB), RODATA|NOPTR, $32
+
+DATA cbf800000<>+0(SB)/4, $0xbf800000
+DATA cbf800000<>+4(SB)/4, $0xbf800000
+DATA cbf800000<>+8(SB)/4, $0xbf800000
+DATA cbf800000<>+12(SB)/4, $0xbf800000
+DATA cbf800000<>+16(SB)/4, $0xbf800000
+DATA cbf800000<>+20(SB)/4, $0xbf800000
+DATA cbf800000<>+24(SB)/4, $0xbf800000
+DATA cbf800000<>+28(SB)/4, $0xbf800000
+GLOBL cbf800000<>(SB), RODATA|NOPTR, $32
+
+DATA cbe2aaaaa<>+0(SB)/4, $0xbe2aaaaa
+DATA cbe2aaaaa<>+4(SB)/4, $0xbe2aaaaa
+DATA cbe2aaaaa<>+8(SB)/4, $0xbe2aaaaa
+DATA cbe2aaaaa<>+12(SB)/4, $0xbe2aaaaa
+DATA cbe2aaaaa<>+16(SB)/4, $0xbe2aaaaa
+DATA cbe2aaaaa<>+20(SB)/4, $0xbe2aaaaa
+DATA cbe2aaaaa<>+24(SB)/4, $0xbe2aaaaa
+DATA cbe2aaaaa<>+28(SB)/4, $0xbe2aaaaa
+GLOBL cbe2aaaaa<>(SB), RODATA|NOPTR, $32
+
+DATA cbc088908<>+0(SB)/4, $0xbc088908
+DATA cbc088908<>+4(SB)/4, $0xbc088908
+DATA cbc088908<>+8(SB)/4, $0xbc088908
+DATA cbc088908<>+12(SB)/4, $0xbc088908
+DATA cbc088908<>+16(SB)/4, $0xbc088908
+DATA cbc088908<>+20(SB)/4, $0xbc088908
+DATA cbc088908<>+24(SB)/4, $0xbc088908
+DATA cbc088908<>+28(SB)/4, $0xbc088908
+GLOBL cbc088908<>(SB), RODATA|NOPTR, $32
+
+DATA cb9506967<>+0(SB)/4, $0xb9506967
+DATA cb9506967<>+4(SB)/4, $0xb9506967
+DATA cb9506967<>+8(SB)/4, $0xb9506967
+DATA cb9506967<>+12(SB)/4, $0xb9506967
+DATA cb9506967<>+16(SB)/4, $0xb9506967
+DATA cb9506967<>+20(SB)/4, $0xb9506967
+DATA cb9506967<>+24(SB)/4, $0xb9506967
+DATA cb9506967<>+28(SB)/4, $0xb9506967
+GLOBL cb9506967<>(SB), RODATA|NOPTR, $32
+
+DATA c3e109380<>+0(SB)/4, $0x3e109380
+DATA c3e109380<>+4(SB)/4, $0x3e109380
+DATA c3e109380<>+8(SB)/4, $0x3e109380
+DATA c3e109380<>+12(SB)/4, $0x3e109380
+DATA c3e109380<>+16(SB)/4, $0x3e109380
+DATA c3e109380<>+20(SB)/4, $0x3e109380
+DATA c3e109380<>+24(SB)/4, $0x3e109380
+DATA c3e109380<>+28(SB)/4, $0x3e109380
+GLOBL c3e109380<>(SB), RODATA|NOPTR, $32
+
+DATA c3e106da1<>+0(SB)/4, $0x3e106da1
+DATA c3e106da1<>+4(SB)/4, $0x3e106da1
+DATA c3e106da1<>+8(SB)/4, $0x3e106da1
+DATA c3e106da1<>+12(SB)/4, $0x3e106da1
+DATA c3e106da1<>+16(SB)/4, $0x3e106da1
+DATA c3e106da1<>+20(SB)/4, $0x3e106da1
+DATA c3e106da1<>+24(SB)/4, $0x3e106da1
+DATA c3e106da1<>+28(SB)/4, $0x3e106da1
+GLOBL c3e106da1<>(SB), RODATA|NOPTR, $32
+
+DATA c3dcf8d3e<>+0(SB)/4, $0x3dcf8d3e
+DATA c3dcf8d3e<>+4(SB)/4, $0x3dcf8d3e
+DATA c3dcf8d3e<>+8(SB)/4, $0x3dcf8d3e
+DATA c3dcf8d3e<>+12(SB)/4, $0x3dcf8d3e
+DATA c3dcf8d3e<>+16(SB)/4, $0x3dcf8d3e
+DATA c3dcf8d3e<>+20(SB)/4, $0x3dcf8d3e
+DATA c3dcf8d3e<>+24(SB)/4, $0x3dcf8d3e
+DATA c3dcf8d3e<>+28(SB)/4, $0x3dcf8d3e
+GLOBL c3dcf8d3e<>(SB), RODATA|NOPTR, $32
+
+DATA c3df8f02a<>+0(SB)/4, $0x3df8f02a
+DATA c3df8f02a<>+4(SB)/4, $0x3df8f02a
+DATA c3df8f02a<>+8(SB)/4, $0x3df8f02a
+DATA c3df8f02a<>+12(SB)/4, $0x3df8f02a
+DATA c3df8f02a<>+16(SB)/4, $0x3df8f02a
+DATA c3df8f02a<>+20(SB)/4, $0x3df8f02a
+DATA c3df8f02a<>+24(SB)/4, $0x3df8f02a
+DATA c3df8f02a<>+28(SB)/4, $0x3df8f02a
+GLOBL c3df8f02a<>(SB), RODATA|NOPTR, $32
+
+DATA c3e0e5eeb<>+0(SB)/4, $0x3e0e5eeb
+DATA c3e0e5eeb<>+4(SB)/4, $0x3e0e5eeb
+DATA c3e0e5eeb<>+8(SB)/4, $0x3e0e5eeb
+DATA c3e0e5eeb<>+12(SB)/4, $0x3e0e5eeb
+DATA c3e0e5eeb<>+16(SB)/4, $0x3e0e5eeb
+DATA c3e0e5eeb<>+20(SB)/4, $0x3e0e5eeb
+DATA c3e0e5eeb<>+24(SB)/4, $0x3e0e5eeb
+DATA c3e0e5eeb<>+28(SB)/4, $0x3e0e5eeb
+GLOBL c3e0e5eeb<>(SB), RODATA|NOPTR, $32
+
+DATA cbc5a1f89<>+0(SB)/4, $0xbc5a1f89
+DATA cbc5a1f89<>+4(SB)/4, $0xbc5a1f89
+DATA cbc5a1f89<>+8(SB)/4, $0xbc5a1f89
+DATA cbc5a1f89<>+12(SB)/4, $0xbc5a1f89
+DATA cbc5a1f89<>+16(SB)/4, $0xbc5a1f89
+DATA cbc5a1f89<>+20(SB)/4, $0xbc5a1f89
+DATA cbc5a1f89<>+24(SB)/4, $0xbc5a1f89
+DATA cbc5a1f89<>+28(SB)/4, $0xbc5a1f89
+GLOBL cbc5a1f89<>(SB), RODATA|NOPTR, $32
+
+DATA c3e11b3d1<>+0(SB)/4, $0x3e11b3d1
+DATA c3e11b3d1<>+4(SB)/4, $0x3e11b3d1
+DATA c3e11b3d1<>+8(SB)/4, $0x3e11b3d1
+DATA c3e11b3d1<>+12(SB)/4, $0x3e11b3d1
+DATA c3e11b3d1<>+16(SB)/4, $0x3e11b3d1
+DATA c3e11b3d1<>+20(SB)/4, $0x3e11b3d1
+DATA c3e11b3d1<>+24(SB)/4, $0x3e11b3d1
+DATA c3e11b3d1<>+28(SB)/4, $0x3e11b3d1
+GLOBL c3e11b3d1<>(SB), RODATA|NOPTR, $32
+
+DATA cbe797251<>+0(SB)/4, $0xbe797251
+DATA cbe797251<>+4(SB)/4, $0xbe797251
+DATA cbe797251<>+8(SB)/4, $0xbe797251
+DATA cbe797251<>+12(SB)/4, $0xbe797251
+DATA cbe797251<>+16(SB)/4, $0xbe797251
+DATA cbe797251<>+20(SB)/4, $0xbe797251
+DATA cbe797251<>+24(SB)/4, $0xbe797251
+DATA cbe797251<>+28(SB)/4, $0xbe797251
+GLOBL cbe797251<>(SB), RODATA|NOPTR, $32
+
+DATA cbcf1f246<>+0(SB)/4, $0xbcf1f246
+DATA cbcf1f246<>+4(SB)/4, $0xbcf1f246
+DATA cbcf1f246<>+8(SB)/4, $0xbcf1f246
+DATA cbcf1f246<>+12(SB)/4, $0xbcf1f246
+DATA cbcf1f246<>+16(SB)/4, $0xbcf1f246
+DATA cbcf1f246<>+20(SB)/4, $0xbcf1f246
+DATA cbcf1f246<>+24(SB)/4, $0xbcf1f246
+DATA cbcf1f246<>+28(SB)/4, $0xbcf1f246
+GLOBL cbcf1f246<>(SB), RODATA|NOPTR, $32
 
 // func sigmoidMulAVX2(dst *float32, gate *float32, up *float32, n int)
 // Requires: AVX, AVX2, FMA3
@@ -1828,6 +1727,272 @@ done:
 	VZEROUPPER
 	RET
 
+// func geluErfAVX2(dst *float32, x *float32, n int)
+// Requires: AVX, AVX2, FMA3
+TEXT ·geluErfAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ x+8(FP), CX
+	MOVQ n+16(FP), DX
+
+loop2:
+	CMPQ        DX, $+16
+	JL          after2
+	VMOVUPS     (CX), Y0
+	VMOVUPS     32(CX), Y1
+	VMOVUPS     c7fffffff<>+0(SB), Y2
+	VANDPS      Y2, Y0, Y0
+	VANDPS      Y2, Y1, Y1
+	VMOVUPS     c3f3504f3<>+0(SB), Y2
+	VMULPS      Y2, Y0, Y0
+	VMULPS      Y2, Y1, Y1
+	VMOVUPS     c3f000000<>+0(SB), Y2
+	VMOVAPS     Y2, Y3
+	VMOVUPS     c3f800000<>+0(SB), Y4
+	VFMADD213PS Y4, Y0, Y2
+	VFMADD213PS Y4, Y1, Y3
+	VMOVUPS     c3f800000<>+0(SB), Y4
+	VMOVAPS     Y4, Y5
+	VDIVPS      Y2, Y4, Y4
+	VDIVPS      Y3, Y5, Y5
+	VMULPS      Y0, Y0, Y0
+	VMULPS      Y1, Y1, Y1
+	VMOVUPS     c42ae0000<>+0(SB), Y2
+	VMOVAPS     Y2, Y3
+	VMINPS      Y0, Y2, Y2
+	VMINPS      Y1, Y3, Y3
+	VMOVUPS     cbfb8aa3b<>+0(SB), Y1
+	VMULPS      Y1, Y2, Y0
+	VMULPS      Y1, Y3, Y1
+	VROUNDPS    $0x00, Y0, Y0
+	VROUNDPS    $0x00, Y1, Y1
+	VMOVUPS     c3f318000<>+0(SB), Y6
+	VFMADD231PS Y6, Y0, Y2
+	VFMADD231PS Y6, Y1, Y3
+	VMOVUPS     cb95e8083<>+0(SB), Y6
+	VFMADD231PS Y6, Y0, Y2
+	VFMADD231PS Y6, Y1, Y3
+	VMOVUPS     cbf800000<>+0(SB), Y6
+	VMOVAPS     Y6, Y7
+	VMOVUPS     c3f800000<>+0(SB), Y8
+	VFMADD213PS Y8, Y2, Y6
+	VFMADD213PS Y8, Y3, Y7
+	VMOVUPS     cbe2aaaaa<>+0(SB), Y8
+	VMOVAPS     Y8, Y9
+	VMOVUPS     c3f000000<>+0(SB), Y10
+	VFMADD213PS Y10, Y2, Y8
+	VFMADD213PS Y10, Y3, Y9
+	VMULPS      Y2, Y2, Y10
+	VMULPS      Y3, Y3, Y11
+	VFMADD213PS Y6, Y10, Y8
+	VFMADD213PS Y7, Y11, Y9
+	VMOVUPS     cbc088908<>+0(SB), Y6
+	VMOVAPS     Y6, Y7
+	VMOVUPS     c3d2aa9c1<>+0(SB), Y12
+	VFMADD213PS Y12, Y2, Y6
+	VFMADD213PS Y12, Y3, Y7
+	VMOVUPS     cb9506967<>+0(SB), Y12
+	VMOVAPS     Y12, Y13
+	VMOVUPS     c3ab743ce<>+0(SB), Y14
+	VFMADD213PS Y14, Y2, Y12
+	VFMADD213PS Y14, Y3, Y13
+	VFMADD213PS Y6, Y10, Y12
+	VFMADD213PS Y7, Y11, Y13
+	VMULPS      Y10, Y10, Y2
+	VMULPS      Y11, Y11, Y3
+	VFMADD213PS Y8, Y2, Y12
+	VFMADD213PS Y9, Y3, Y13
+	VCVTPS2DQ   Y0, Y0
+	VPSLLD      $0x17, Y0, Y0
+	VPADDD      Y0, Y12, Y12
+	VCVTPS2DQ   Y1, Y1
+	VPSLLD      $0x17, Y1, Y1
+	VPADDD      Y1, Y13, Y13
+	VMULPS      Y4, Y12, Y12
+	VMULPS      Y5, Y13, Y13
+	VMOVUPS     c3e109380<>+0(SB), Y0
+	VMOVAPS     Y0, Y1
+	VMOVUPS     c3e106da1<>+0(SB), Y2
+	VFMADD213PS Y2, Y4, Y0
+	VFMADD213PS Y2, Y5, Y1
+	VMOVUPS     c3dcf8d3e<>+0(SB), Y2
+	VMOVAPS     Y2, Y3
+	VMOVUPS     c3df8f02a<>+0(SB), Y6
+	VFMADD213PS Y6, Y4, Y2
+	VFMADD213PS Y6, Y5, Y3
+	VMULPS      Y4, Y4, Y6
+	VMULPS      Y5, Y5, Y7
+	VFMADD213PS Y0, Y6, Y2
+	VFMADD213PS Y1, Y7, Y3
+	VMOVUPS     c3e0e5eeb<>+0(SB), Y0
+	VMOVAPS     Y0, Y1
+	VMOVUPS     cbc5a1f89<>+0(SB), Y8
+	VFMADD213PS Y8, Y4, Y0
+	VFMADD213PS Y8, Y5, Y1
+	VMOVUPS     c3e11b3d1<>+0(SB), Y8
+	VMOVAPS     Y8, Y9
+	VMOVUPS     cbe797251<>+0(SB), Y10
+	VFMADD213PS Y10, Y4, Y8
+	VFMADD213PS Y10, Y5, Y9
+	VFMADD213PS Y0, Y6, Y8
+	VFMADD213PS Y1, Y7, Y9
+	VMULPS      Y6, Y6, Y0
+	VMULPS      Y7, Y7, Y1
+	VFMADD213PS Y2, Y0, Y8
+	VFMADD213PS Y3, Y1, Y9
+	VMOVUPS     cbcf1f246<>+0(SB), Y2
+	VMOVAPS     Y2, Y3
+	VMULPS      Y0, Y0, Y0
+	VMULPS      Y1, Y1, Y1
+	VFMADD213PS Y8, Y0, Y2
+	VFMADD213PS Y9, Y1, Y3
+	VMULPS      Y2, Y12, Y12
+	VMULPS      Y3, Y13, Y13
+	VMOVUPS     (CX), Y0
+	VMOVUPS     32(CX), Y1
+	VMOVUPS     c3f800000<>+0(SB), Y2
+	VMOVAPS     Y2, Y3
+	VSUBPS      Y12, Y2, Y2
+	VBLENDVPS   Y0, Y12, Y2, Y12
+	VMULPS      Y0, Y12, Y12
+	VSUBPS      Y13, Y3, Y3
+	VBLENDVPS   Y1, Y13, Y3, Y13
+	VMULPS      Y1, Y13, Y13
+	VMOVUPS     Y12, (AX)
+	VMOVUPS     Y13, 32(AX)
+	ADDQ        $+64, AX
+	ADDQ        $+64, CX
+	SUBQ        $+16, DX
+	JMP         loop2
+
+after2:
+loop1:
+	CMPQ        DX, $+8
+	JL          after1
+	VMOVUPS     (CX), Y0
+	VANDPS      c7fffffff<>+0(SB), Y0, Y0
+	VMULPS      c3f3504f3<>+0(SB), Y0, Y0
+	VMOVUPS     c3f000000<>+0(SB), Y1
+	VFMADD213PS c3f800000<>+0(SB), Y0, Y1
+	VMOVUPS     c3f800000<>+0(SB), Y2
+	VDIVPS      Y1, Y2, Y2
+	VMULPS      Y0, Y0, Y0
+	VMOVUPS     c42ae0000<>+0(SB), Y1
+	VMINPS      Y0, Y1, Y1
+	VMULPS      cbfb8aa3b<>+0(SB), Y1, Y0
+	VROUNDPS    $0x00, Y0, Y0
+	VFMADD231PS c3f318000<>+0(SB), Y0, Y1
+	VFMADD231PS cb95e8083<>+0(SB), Y0, Y1
+	VMOVUPS     cbf800000<>+0(SB), Y3
+	VFMADD213PS c3f800000<>+0(SB), Y1, Y3
+	VMOVUPS     cbe2aaaaa<>+0(SB), Y4
+	VFMADD213PS c3f000000<>+0(SB), Y1, Y4
+	VMULPS      Y1, Y1, Y5
+	VFMADD213PS Y3, Y5, Y4
+	VMOVUPS     cbc088908<>+0(SB), Y3
+	VFMADD213PS c3d2aa9c1<>+0(SB), Y1, Y3
+	VMOVUPS     cb9506967<>+0(SB), Y6
+	VFMADD213PS c3ab743ce<>+0(SB), Y1, Y6
+	VFMADD213PS Y3, Y5, Y6
+	VMULPS      Y5, Y5, Y1
+	VFMADD213PS Y4, Y1, Y6
+	VCVTPS2DQ   Y0, Y0
+	VPSLLD      $0x17, Y0, Y0
+	VPADDD      Y0, Y6, Y6
+	VMULPS      Y2, Y6, Y6
+	VMOVUPS     c3e109380<>+0(SB), Y0
+	VFMADD213PS c3e106da1<>+0(SB), Y2, Y0
+	VMOVUPS     c3dcf8d3e<>+0(SB), Y1
+	VFMADD213PS c3df8f02a<>+0(SB), Y2, Y1
+	VMULPS      Y2, Y2, Y3
+	VFMADD213PS Y0, Y3, Y1
+	VMOVUPS     c3e0e5eeb<>+0(SB), Y0
+	VFMADD213PS cbc5a1f89<>+0(SB), Y2, Y0
+	VMOVUPS     c3e11b3d1<>+0(SB), Y4
+	VFMADD213PS cbe797251<>+0(SB), Y2, Y4
+	VFMADD213PS Y0, Y3, Y4
+	VMULPS      Y3, Y3, Y0
+	VFMADD213PS Y1, Y0, Y4
+	VMOVUPS     cbcf1f246<>+0(SB), Y1
+	VMULPS      Y0, Y0, Y0
+	VFMADD213PS Y4, Y0, Y1
+	VMULPS      Y1, Y6, Y6
+	VMOVUPS     (CX), Y0
+	VMOVUPS     c3f800000<>+0(SB), Y1
+	VSUBPS      Y6, Y1, Y1
+	VBLENDVPS   Y0, Y6, Y1, Y6
+	VMULPS      Y0, Y6, Y6
+	VMOVUPS     Y6, (AX)
+	ADDQ        $+32, AX
+	ADDQ        $+32, CX
+	SUBQ        $+8, DX
+	JMP         loop1
+
+after1:
+	TESTQ       DX, DX
+	JZ          done
+	LEAQ        tailMask<>+0(SB), BX
+	MOVQ        $0x00000008, SI
+	SUBQ        DX, SI
+	VMOVUPS     (BX)(SI*4), Y0
+	VMASKMOVPS  (CX), Y0, Y1
+	VANDPS      c7fffffff<>+0(SB), Y1, Y1
+	VMULPS      c3f3504f3<>+0(SB), Y1, Y1
+	VMOVUPS     c3f000000<>+0(SB), Y2
+	VFMADD213PS c3f800000<>+0(SB), Y1, Y2
+	VMOVUPS     c3f800000<>+0(SB), Y3
+	VDIVPS      Y2, Y3, Y3
+	VMULPS      Y1, Y1, Y1
+	VMOVUPS     c42ae0000<>+0(SB), Y2
+	VMINPS      Y1, Y2, Y2
+	VMULPS      cbfb8aa3b<>+0(SB), Y2, Y1
+	VROUNDPS    $0x00, Y1, Y1
+	VFMADD231PS c3f318000<>+0(SB), Y1, Y2
+	VFMADD231PS cb95e8083<>+0(SB), Y1, Y2
+	VMOVUPS     cbf800000<>+0(SB), Y4
+	VFMADD213PS c3f800000<>+0(SB), Y2, Y4
+	VMOVUPS     cbe2aaaaa<>+0(SB), Y5
+	VFMADD213PS c3f000000<>+0(SB), Y2, Y5
+	VMULPS      Y2, Y2, Y6
+	VFMADD213PS Y4, Y6, Y5
+	VMOVUPS     cbc088908<>+0(SB), Y4
+	VFMADD213PS c3d2aa9c1<>+0(SB), Y2, Y4
+	VMOVUPS     cb9506967<>+0(SB), Y7
+	VFMADD213PS c3ab743ce<>+0(SB), Y2, Y7
+	VFMADD213PS Y4, Y6, Y7
+	VMULPS      Y6, Y6, Y2
+	VFMADD213PS Y5, Y2, Y7
+	VCVTPS2DQ   Y1, Y1
+	VPSLLD      $0x17, Y1, Y1
+	VPADDD      Y1, Y7, Y7
+	VMULPS      Y3, Y7, Y7
+	VMOVUPS     c3e109380<>+0(SB), Y1
+	VFMADD213PS c3e106da1<>+0(SB), Y3, Y1
+	VMOVUPS     c3dcf8d3e<>+0(SB), Y2
+	VFMADD213PS c3df8f02a<>+0(SB), Y3, Y2
+	VMULPS      Y3, Y3, Y4
+	VFMADD213PS Y1, Y4, Y2
+	VMOVUPS     c3e0e5eeb<>+0(SB), Y1
+	VFMADD213PS cbc5a1f89<>+0(SB), Y3, Y1
+	VMOVUPS     c3e11b3d1<>+0(SB), Y5
+	VFMADD213PS cbe797251<>+0(SB), Y3, Y5
+	VFMADD213PS Y1, Y4, Y5
+	VMULPS      Y4, Y4, Y1
+	VFMADD213PS Y2, Y1, Y5
+	VMOVUPS     cbcf1f246<>+0(SB), Y2
+	VMULPS      Y1, Y1, Y1
+	VFMADD213PS Y5, Y1, Y2
+	VMULPS      Y2, Y7, Y7
+	VMASKMOVPS  (CX), Y0, Y1
+	VMOVUPS     c3f800000<>+0(SB), Y2
+	VSUBPS      Y7, Y2, Y2
+	VBLENDVPS   Y1, Y7, Y2, Y7
+	VMULPS      Y1, Y7, Y7
+	VMASKMOVPS  Y7, Y0, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
 // func geluErfAddAVX2(dst *float32, a *float32, b *float32, n int)
 // Requires: AVX, AVX2, FMA3
 TEXT ·geluErfAddAVX2(SB), NOSPLIT, $0-32
@@ -1836,136 +2001,278 @@ TEXT ·geluErfAddAVX2(SB), NOSPLIT, $0-32
 	MOVQ b+16(FP), DX
 	MOVQ n+24(FP), BX
 
-loop:
-	CMPQ         BX, $+8
-	JL           tail
-	VMOVUPS      (CX), Y0
-	VMOVUPS      (DX), Y1
-	VADDPS       Y1, Y0, Y0
-	VANDPS       c7fffffff<>+0(SB), Y0, Y1
-	VMULPS       c3f3504f3<>+0(SB), Y1, Y1
-	VMOVUPS      c3f800000<>+0(SB), Y2
-	VMOVUPS      c3f000000<>+0(SB), Y3
-	VFMADD213PS  c3f800000<>+0(SB), Y1, Y3
-	VDIVPS       Y3, Y2, Y2
-	VMULPS       Y1, Y1, Y1
-	VMOVUPS      c42ae0000<>+0(SB), Y3
-	VMINPS       Y1, Y3, Y3
-	VMULPS       cbfb8aa3b<>+0(SB), Y3, Y1
-	VROUNDPS     $0x00, Y1, Y1
-	VXORPS       c80000000<>+0(SB), Y3, Y3
-	VFNMADD231PS c3f318000<>+0(SB), Y1, Y3
-	VFNMADD231PS cb95e8083<>+0(SB), Y1, Y3
-	VMOVUPS      c3f800000<>+0(SB), Y4
-	VFMADD213PS  c3f800000<>+0(SB), Y3, Y4
-	VMOVUPS      c3e2aaaaa<>+0(SB), Y5
-	VFMADD213PS  c3f000000<>+0(SB), Y3, Y5
-	VMOVUPS      c3c088908<>+0(SB), Y6
-	VFMADD213PS  c3d2aa9c1<>+0(SB), Y3, Y6
-	VMOVUPS      c39506967<>+0(SB), Y7
-	VFMADD213PS  c3ab743ce<>+0(SB), Y3, Y7
-	VMULPS       Y3, Y3, Y3
-	VFMADD213PS  Y4, Y3, Y5
-	VFMADD213PS  Y6, Y3, Y7
-	VMULPS       Y3, Y3, Y3
-	VFMADD213PS  Y5, Y3, Y7
-	VCVTPS2DQ    Y1, Y1
-	VPADDD       c0000007f<>+0(SB), Y1, Y1
-	VPSLLD       $0x17, Y1, Y1
-	VMULPS       Y1, Y7, Y7
-	VMULPS       Y2, Y7, Y7
-	VMOVUPS      c3e109380<>+0(SB), Y1
-	VFMADD213PS  c3e106da1<>+0(SB), Y2, Y1
-	VMOVUPS      c3dcf8d3e<>+0(SB), Y3
-	VFMADD213PS  c3df8f02a<>+0(SB), Y2, Y3
-	VMOVUPS      c3e0e5eeb<>+0(SB), Y4
-	VFMADD213PS  cbc5a1f89<>+0(SB), Y2, Y4
-	VMOVUPS      c3e11b3d1<>+0(SB), Y5
-	VFMADD213PS  cbe797251<>+0(SB), Y2, Y5
-	VMOVUPS      cbcf1f246<>+0(SB), Y6
-	VMULPS       Y2, Y2, Y2
-	VFMADD213PS  Y1, Y2, Y3
-	VFMADD213PS  Y4, Y2, Y5
-	VMULPS       Y2, Y2, Y1
-	VFMADD213PS  Y3, Y1, Y5
-	VMULPS       Y1, Y1, Y1
-	VFMADD213PS  Y5, Y1, Y6
-	VMULPS       Y6, Y7, Y7
-	VMOVUPS      c3f800000<>+0(SB), Y1
-	VSUBPS       Y7, Y1, Y1
-	VBLENDVPS    Y0, Y7, Y1, Y7
-	VMULPS       Y0, Y7, Y7
-	VMOVUPS      Y7, (AX)
-	ADDQ         $+32, AX
-	ADDQ         $+32, CX
-	ADDQ         $+32, DX
-	SUBQ         $+8, BX
-	JMP          loop
+loop2:
+	CMPQ        BX, $+16
+	JL          after2
+	VMOVUPS     (CX), Y0
+	VMOVUPS     32(CX), Y1
+	VMOVUPS     (DX), Y2
+	VMOVUPS     32(DX), Y3
+	VADDPS      Y2, Y0, Y0
+	VADDPS      Y3, Y1, Y1
+	VMOVUPS     c7fffffff<>+0(SB), Y2
+	VANDPS      Y2, Y0, Y0
+	VANDPS      Y2, Y1, Y1
+	VMOVUPS     c3f3504f3<>+0(SB), Y2
+	VMULPS      Y2, Y0, Y0
+	VMULPS      Y2, Y1, Y1
+	VMOVUPS     c3f000000<>+0(SB), Y2
+	VMOVAPS     Y2, Y3
+	VMOVUPS     c3f800000<>+0(SB), Y4
+	VFMADD213PS Y4, Y0, Y2
+	VFMADD213PS Y4, Y1, Y3
+	VMOVUPS     c3f800000<>+0(SB), Y4
+	VMOVAPS     Y4, Y5
+	VDIVPS      Y2, Y4, Y4
+	VDIVPS      Y3, Y5, Y5
+	VMULPS      Y0, Y0, Y0
+	VMULPS      Y1, Y1, Y1
+	VMOVUPS     c42ae0000<>+0(SB), Y2
+	VMOVAPS     Y2, Y3
+	VMINPS      Y0, Y2, Y2
+	VMINPS      Y1, Y3, Y3
+	VMOVUPS     cbfb8aa3b<>+0(SB), Y1
+	VMULPS      Y1, Y2, Y0
+	VMULPS      Y1, Y3, Y1
+	VROUNDPS    $0x00, Y0, Y0
+	VROUNDPS    $0x00, Y1, Y1
+	VMOVUPS     c3f318000<>+0(SB), Y6
+	VFMADD231PS Y6, Y0, Y2
+	VFMADD231PS Y6, Y1, Y3
+	VMOVUPS     cb95e8083<>+0(SB), Y6
+	VFMADD231PS Y6, Y0, Y2
+	VFMADD231PS Y6, Y1, Y3
+	VMOVUPS     cbf800000<>+0(SB), Y6
+	VMOVAPS     Y6, Y7
+	VMOVUPS     c3f800000<>+0(SB), Y8
+	VFMADD213PS Y8, Y2, Y6
+	VFMADD213PS Y8, Y3, Y7
+	VMOVUPS     cbe2aaaaa<>+0(SB), Y8
+	VMOVAPS     Y8, Y9
+	VMOVUPS     c3f000000<>+0(SB), Y10
+	VFMADD213PS Y10, Y2, Y8
+	VFMADD213PS Y10, Y3, Y9
+	VMULPS      Y2, Y2, Y10
+	VMULPS      Y3, Y3, Y11
+	VFMADD213PS Y6, Y10, Y8
+	VFMADD213PS Y7, Y11, Y9
+	VMOVUPS     cbc088908<>+0(SB), Y6
+	VMOVAPS     Y6, Y7
+	VMOVUPS     c3d2aa9c1<>+0(SB), Y12
+	VFMADD213PS Y12, Y2, Y6
+	VFMADD213PS Y12, Y3, Y7
+	VMOVUPS     cb9506967<>+0(SB), Y12
+	VMOVAPS     Y12, Y13
+	VMOVUPS     c3ab743ce<>+0(SB), Y14
+	VFMADD213PS Y14, Y2, Y12
+	VFMADD213PS Y14, Y3, Y13
+	VFMADD213PS Y6, Y10, Y12
+	VFMADD213PS Y7, Y11, Y13
+	VMULPS      Y10, Y10, Y2
+	VMULPS      Y11, Y11, Y3
+	VFMADD213PS Y8, Y2, Y12
+	VFMADD213PS Y9, Y3, Y13
+	VCVTPS2DQ   Y0, Y0
+	VPSLLD      $0x17, Y0, Y0
+	VPADDD      Y0, Y12, Y12
+	VCVTPS2DQ   Y1, Y1
+	VPSLLD      $0x17, Y1, Y1
+	VPADDD      Y1, Y13, Y13
+	VMULPS      Y4, Y12, Y12
+	VMULPS      Y5, Y13, Y13
+	VMOVUPS     c3e109380<>+0(SB), Y0
+	VMOVAPS     Y0, Y1
+	VMOVUPS     c3e106da1<>+0(SB), Y2
+	VFMADD213PS Y2, Y4, Y0
+	VFMADD213PS Y2, Y5, Y1
+	VMOVUPS     c3dcf8d3e<>+0(SB), Y2
+	VMOVAPS     Y2, Y3
+	VMOVUPS     c3df8f02a<>+0(SB), Y6
+	VFMADD213PS Y6, Y4, Y2
+	VFMADD213PS Y6, Y5, Y3
+	VMULPS      Y4, Y4, Y6
+	VMULPS      Y5, Y5, Y7
+	VFMADD213PS Y0, Y6, Y2
+	VFMADD213PS Y1, Y7, Y3
+	VMOVUPS     c3e0e5eeb<>+0(SB), Y0
+	VMOVAPS     Y0, Y1
+	VMOVUPS     cbc5a1f89<>+0(SB), Y8
+	VFMADD213PS Y8, Y4, Y0
+	VFMADD213PS Y8, Y5, Y1
+	VMOVUPS     c3e11b3d1<>+0(SB), Y8
+	VMOVAPS     Y8, Y9
+	VMOVUPS     cbe797251<>+0(SB), Y10
+	VFMADD213PS Y10, Y4, Y8
+	VFMADD213PS Y10, Y5, Y9
+	VFMADD213PS Y0, Y6, Y8
+	VFMADD213PS Y1, Y7, Y9
+	VMULPS      Y6, Y6, Y0
+	VMULPS      Y7, Y7, Y1
+	VFMADD213PS Y2, Y0, Y8
+	VFMADD213PS Y3, Y1, Y9
+	VMOVUPS     cbcf1f246<>+0(SB), Y2
+	VMOVAPS     Y2, Y3
+	VMULPS      Y0, Y0, Y0
+	VMULPS      Y1, Y1, Y1
+	VFMADD213PS Y8, Y0, Y2
+	VFMADD213PS Y9, Y1, Y3
+	VMULPS      Y2, Y12, Y12
+	VMULPS      Y3, Y13, Y13
+	VMOVUPS     (CX), Y0
+	VMOVUPS     32(CX), Y1
+	VMOVUPS     (DX), Y2
+	VMOVUPS     32(DX), Y3
+	VADDPS      Y2, Y0, Y0
+	VADDPS      Y3, Y1, Y1
+	VMOVUPS     c3f800000<>+0(SB), Y2
+	VMOVAPS     Y2, Y3
+	VSUBPS      Y12, Y2, Y2
+	VBLENDVPS   Y0, Y12, Y2, Y12
+	VMULPS      Y0, Y12, Y12
+	VSUBPS      Y13, Y3, Y3
+	VBLENDVPS   Y1, Y13, Y3, Y13
+	VMULPS      Y1, Y13, Y13
+	VMOVUPS     Y12, (AX)
+	VMOVUPS     Y13, 32(AX)
+	ADDQ        $+64, AX
+	ADDQ        $+64, CX
+	ADDQ        $+64, DX
+	SUBQ        $+16, BX
+	JMP         loop2
 
-tail:
-	TESTQ        BX, BX
-	JZ           done
-	LEAQ         tailMask<>+0(SB), SI
-	MOVQ         $0x00000008, DI
-	SUBQ         BX, DI
-	VMOVUPS      (SI)(DI*4), Y0
-	VMASKMOVPS   (CX), Y0, Y1
-	VMASKMOVPS   (DX), Y0, Y2
-	VADDPS       Y2, Y1, Y1
-	VANDPS       c7fffffff<>+0(SB), Y1, Y2
-	VMULPS       c3f3504f3<>+0(SB), Y2, Y2
-	VMOVUPS      c3f800000<>+0(SB), Y3
-	VMOVUPS      c3f000000<>+0(SB), Y4
-	VFMADD213PS  c3f800000<>+0(SB), Y2, Y4
-	VDIVPS       Y4, Y3, Y3
-	VMULPS       Y2, Y2, Y2
-	VMOVUPS      c42ae0000<>+0(SB), Y4
-	VMINPS       Y2, Y4, Y4
-	VMULPS       cbfb8aa3b<>+0(SB), Y4, Y2
-	VROUNDPS     $0x00, Y2, Y2
-	VXORPS       c80000000<>+0(SB), Y4, Y4
-	VFNMADD231PS c3f318000<>+0(SB), Y2, Y4
-	VFNMADD231PS cb95e8083<>+0(SB), Y2, Y4
-	VMOVUPS      c3f800000<>+0(SB), Y5
-	VFMADD213PS  c3f800000<>+0(SB), Y4, Y5
-	VMOVUPS      c3e2aaaaa<>+0(SB), Y6
-	VFMADD213PS  c3f000000<>+0(SB), Y4, Y6
-	VMOVUPS      c3c088908<>+0(SB), Y7
-	VFMADD213PS  c3d2aa9c1<>+0(SB), Y4, Y7
-	VMOVUPS      c39506967<>+0(SB), Y8
-	VFMADD213PS  c3ab743ce<>+0(SB), Y4, Y8
-	VMULPS       Y4, Y4, Y4
-	VFMADD213PS  Y5, Y4, Y6
-	VFMADD213PS  Y7, Y4, Y8
-	VMULPS       Y4, Y4, Y4
-	VFMADD213PS  Y6, Y4, Y8
-	VCVTPS2DQ    Y2, Y2
-	VPADDD       c0000007f<>+0(SB), Y2, Y2
-	VPSLLD       $0x17, Y2, Y2
-	VMULPS       Y2, Y8, Y8
-	VMULPS       Y3, Y8, Y8
-	VMOVUPS      c3e109380<>+0(SB), Y2
-	VFMADD213PS  c3e106da1<>+0(SB), Y3, Y2
-	VMOVUPS      c3dcf8d3e<>+0(SB), Y4
-	VFMADD213PS  c3df8f02a<>+0(SB), Y3, Y4
-	VMOVUPS      c3e0e5eeb<>+0(SB), Y5
-	VFMADD213PS  cbc5a1f89<>+0(SB), Y3, Y5
-	VMOVUPS      c3e11b3d1<>+0(SB), Y6
-	VFMADD213PS  cbe797251<>+0(SB), Y3, Y6
-	VMOVUPS      cbcf1f246<>+0(SB), Y7
-	VMULPS       Y3, Y3, Y3
-	VFMADD213PS  Y2, Y3, Y4
-	VFMADD213PS  Y5, Y3, Y6
-	VMULPS       Y3, Y3, Y2
-	VFMADD213PS  Y4, Y2, Y6
-	VMULPS       Y2, Y2, Y2
-	VFMADD213PS  Y6, Y2, Y7
-	VMULPS       Y7, Y8, Y8
-	VMOVUPS      c3f800000<>+0(SB), Y2
-	VSUBPS       Y8, Y2, Y2
-	VBLENDVPS    Y1, Y8, Y2, Y8
-	VMULPS       Y1, Y8, Y8
-	VMASKMOVPS   Y8, Y0, (AX)
+after2:
+loop1:
+	CMPQ        BX, $+8
+	JL          after1
+	VMOVUPS     (CX), Y0
+	VMOVUPS     (DX), Y1
+	VADDPS      Y1, Y0, Y0
+	VANDPS      c7fffffff<>+0(SB), Y0, Y0
+	VMULPS      c3f3504f3<>+0(SB), Y0, Y0
+	VMOVUPS     c3f000000<>+0(SB), Y1
+	VFMADD213PS c3f800000<>+0(SB), Y0, Y1
+	VMOVUPS     c3f800000<>+0(SB), Y2
+	VDIVPS      Y1, Y2, Y2
+	VMULPS      Y0, Y0, Y0
+	VMOVUPS     c42ae0000<>+0(SB), Y1
+	VMINPS      Y0, Y1, Y1
+	VMULPS      cbfb8aa3b<>+0(SB), Y1, Y0
+	VROUNDPS    $0x00, Y0, Y0
+	VFMADD231PS c3f318000<>+0(SB), Y0, Y1
+	VFMADD231PS cb95e8083<>+0(SB), Y0, Y1
+	VMOVUPS     cbf800000<>+0(SB), Y3
+	VFMADD213PS c3f800000<>+0(SB), Y1, Y3
+	VMOVUPS     cbe2aaaaa<>+0(SB), Y4
+	VFMADD213PS c3f000000<>+0(SB), Y1, Y4
+	VMULPS      Y1, Y1, Y5
+	VFMADD213PS Y3, Y5, Y4
+	VMOVUPS     cbc088908<>+0(SB), Y3
+	VFMADD213PS c3d2aa9c1<>+0(SB), Y1, Y3
+	VMOVUPS     cb9506967<>+0(SB), Y6
+	VFMADD213PS c3ab743ce<>+0(SB), Y1, Y6
+	VFMADD213PS Y3, Y5, Y6
+	VMULPS      Y5, Y5, Y1
+	VFMADD213PS Y4, Y1, Y6
+	VCVTPS2DQ   Y0, Y0
+	VPSLLD      $0x17, Y0, Y0
+	VPADDD      Y0, Y6, Y6
+	VMULPS      Y2, Y6, Y6
+	VMOVUPS     c3e109380<>+0(SB), Y0
+	VFMADD213PS c3e106da1<>+0(SB), Y2, Y0
+	VMOVUPS     c3dcf8d3e<>+0(SB), Y1
+	VFMADD213PS c3df8f02a<>+0(SB), Y2, Y1
+	VMULPS      Y2, Y2, Y3
+	VFMADD213PS Y0, Y3, Y1
+	VMOVUPS     c3e0e5eeb<>+0(SB), Y0
+	VFMADD213PS cbc5a1f89<>+0(SB), Y2, Y0
+	VMOVUPS     c3e11b3d1<>+0(SB), Y4
+	VFMADD213PS cbe797251<>+0(SB), Y2, Y4
+	VFMADD213PS Y0, Y3, Y4
+	VMULPS      Y3, Y3, Y0
+	VFMADD213PS Y1, Y0, Y4
+	VMOVUPS     cbcf1f246<>+0(SB), Y1
+	VMULPS      Y0, Y0, Y0
+	VFMADD213PS Y4, Y0, Y1
+	VMULPS      Y1, Y6, Y6
+	VMOVUPS     (CX), Y0
+	VMOVUPS     (DX), Y1
+	VADDPS      Y1, Y0, Y0
+	VMOVUPS     c3f800000<>+0(SB), Y1
+	VSUBPS      Y6, Y1, Y1
+	VBLENDVPS   Y0, Y6, Y1, Y6
+	VMULPS      Y0, Y6, Y6
+	VMOVUPS     Y6, (AX)
+	ADDQ        $+32, AX
+	ADDQ        $+32, CX
+	ADDQ        $+32, DX
+	SUBQ        $+8, BX
+	JMP         loop1
+
+after1:
+	TESTQ       BX, BX
+	JZ          done
+	LEAQ        tailMask<>+0(SB), SI
+	MOVQ        $0x00000008, DI
+	SUBQ        BX, DI
+	VMOVUPS     (SI)(DI*4), Y0
+	VMASKMOVPS  (CX), Y0, Y1
+	VMASKMOVPS  (DX), Y0, Y2
+	VADDPS      Y2, Y1, Y1
+	VANDPS      c7fffffff<>+0(SB), Y1, Y1
+	VMULPS      c3f3504f3<>+0(SB), Y1, Y1
+	VMOVUPS     c3f000000<>+0(SB), Y2
+	VFMADD213PS c3f800000<>+0(SB), Y1, Y2
+	VMOVUPS     c3f800000<>+0(SB), Y3
+	VDIVPS      Y2, Y3, Y3
+	VMULPS      Y1, Y1, Y1
+	VMOVUPS     c42ae0000<>+0(SB), Y2
+	VMINPS      Y1, Y2, Y2
+	VMULPS      cbfb8aa3b<>+0(SB), Y2, Y1
+	VROUNDPS    $0x00, Y1, Y1
+	VFMADD231PS c3f318000<>+0(SB), Y1, Y2
+	VFMADD231PS cb95e8083<>+0(SB), Y1, Y2
+	VMOVUPS     cbf800000<>+0(SB), Y4
+	VFMADD213PS c3f800000<>+0(SB), Y2, Y4
+	VMOVUPS     cbe2aaaaa<>+0(SB), Y5
+	VFMADD213PS c3f000000<>+0(SB), Y2, Y5
+	VMULPS      Y2, Y2, Y6
+	VFMADD213PS Y4, Y6, Y5
+	VMOVUPS     cbc088908<>+0(SB), Y4
+	VFMADD213PS c3d2aa9c1<>+0(SB), Y2, Y4
+	VMOVUPS     cb9506967<>+0(SB), Y7
+	VFMADD213PS c3ab743ce<>+0(SB), Y2, Y7
+	VFMADD213PS Y4, Y6, Y7
+	VMULPS      Y6, Y6, Y2
+	VFMADD213PS Y5, Y2, Y7
+	VCVTPS2DQ   Y1, Y1
+	VPSLLD      $0x17, Y1, Y1
+	VPADDD      Y1, Y7, Y7
+	VMULPS      Y3, Y7, Y7
+	VMOVUPS     c3e109380<>+0(SB), Y1
+	VFMADD213PS c3e106da1<>+0(SB), Y3, Y1
+	VMOVUPS     c3dcf8d3e<>+0(SB), Y2
+	VFMADD213PS c3df8f02a<>+0(SB), Y3, Y2
+	VMULPS      Y3, Y3, Y4
+	VFMADD213PS Y1, Y4, Y2
+	VMOVUPS     c3e0e5eeb<>+0(SB), Y1
+	VFMADD213PS cbc5a1f89<>+0(SB), Y3, Y1
+	VMOVUPS     c3e11b3d1<>+0(SB), Y5
+	VFMADD213PS cbe797251<>+0(SB), Y3, Y5
+	VFMADD213PS Y1, Y4, Y5
+	VMULPS      Y4, Y4, Y1
+	VFMADD213PS Y2, Y1, Y5
+	VMOVUPS     cbcf1f246<>+0(SB), Y2
+	VMULPS      Y1, Y1, Y1
+	VFMADD213PS Y5, Y1, Y2
+	VMULPS      Y2, Y7, Y7
+	VMASKMOVPS  (CX), Y0, Y1
+	VMASKMOVPS  (DX), Y0, Y2
+	VADDPS      Y2, Y1, Y1
+	VMOVUPS     c3f800000<>+0(SB), Y2
+	VSUBPS      Y7, Y2, Y2
+	VBLENDVPS   Y1, Y7, Y2, Y7
+	VMULPS      Y1, Y7, Y7
+	VMASKMOVPS  Y7, Y0, (AX)
 
 done:
 	VZEROUPPER

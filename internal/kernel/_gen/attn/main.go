@@ -60,4 +60,6 @@ func kernels(g *gen) {
 	for _, e := range []elem{f32, f16, bf16} {
 		g.weigh(e)
 	}
+	g.turn()
+	g.finish()
 }

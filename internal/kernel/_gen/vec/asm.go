@@ -128,6 +128,54 @@ func (g *gen) each(name, doc, signature string, names []string, scalars []string
 	g.RET()
 }
 
+// pairs is each for long bodies: two vectors at a time go through the body side by
+// side, then one, then the rest under a mask. load gives the inputs, as often as asked.
+func (g *gen) pairs(name, doc, signature string, names []string, body func(load func() [][]vecr) lot) {
+	g.begin(name, signature, doc)
+	p := g.pointers(names)
+	n := g.pointer("n")
+	plain := func(k int) func() [][]vecr {
+		return func() (in [][]vecr) {
+			for _, r := range p[1:] {
+				var v []vecr
+				for i := range k {
+					v = append(v, g.load(operand.Mem{Base: r, Disp: 32 * i}))
+				}
+				in = append(in, v)
+			}
+			return in
+		}
+	}
+	for k := 2; k > 0; k-- {
+		loop, next := fmt.Sprintf("loop%d", k), fmt.Sprintf("after%d", k)
+		g.Label(loop)
+		g.CMPQ(n, operand.I32(int32(8*k)))
+		g.JL(operand.LabelRef(next))
+		for i, y := range body(plain(k)) {
+			g.VMOVUPS(y, operand.Mem{Base: p[0], Disp: 32 * i})
+		}
+		g.advance(p, 32*k)
+		g.SUBQ(operand.I32(int32(8*k)), n)
+		g.JMP(operand.LabelRef(loop))
+		g.Label(next)
+	}
+	g.TESTQ(n, n)
+	g.JZ(operand.LabelRef("done"))
+	mask := g.tailMask(n)
+	y := body(func() (in [][]vecr) {
+		for _, r := range p[1:] {
+			v := g.YMM()
+			g.VMASKMOVPS(operand.Mem{Base: r}, mask, v)
+			in = append(in, []vecr{v})
+		}
+		return in
+	})
+	g.VMASKMOVPS(y[0], mask, operand.Mem{Base: p[0]})
+	g.Label("done")
+	g.VZEROUPPER()
+	g.RET()
+}
+
 // reduction is a function that folds vectors into four partial results of 8 lanes:
 // elements 32i+8j+l go to lane l of partial j; what is left over when fewer than 32
 // elements remain goes to partial 0, the last masked ones to partial 1. begin gives a

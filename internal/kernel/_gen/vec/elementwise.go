@@ -54,7 +54,7 @@ func activations(g *gen) {
 		body func(x vecr) vecr
 	}{
 		{"exp", g.exp}, {"sigmoid", g.sigmoid}, {"silu", func(x vecr) vecr { return g.logistic(x, x) }},
-		{"geluTanh", g.geluTanh}, {"geluErf", g.geluErf}, {"geluQuick", g.geluQuick}, {"relu", g.relu},
+		{"geluTanh", g.geluTanh}, {"geluQuick", g.geluQuick}, {"relu", g.relu},
 		{"relu2", func(x vecr) vecr { y := g.relu(x); g.VMULPS(y, y, y); return y }},
 	} {
 		g.each(f.name+"AVX2", f.name+"AVX2 computes dst = "+f.name+"(x).", "func(dst, x *float32, n int)",
@@ -64,7 +64,7 @@ func activations(g *gen) {
 		name string
 		body func(x vecr) vecr
 	}{
-		{"silu", func(x vecr) vecr { return g.logistic(x, x) }}, {"geluTanh", g.geluTanh}, {"geluErf", g.geluErf},
+		{"silu", func(x vecr) vecr { return g.logistic(x, x) }}, {"geluTanh", g.geluTanh}, {"geluErf", g.oneGELUErf},
 		{"sigmoid", g.sigmoid},
 	} {
 		g.each(f.name+"MulAVX2", f.name+"MulAVX2 computes dst = "+f.name+"(gate) · up.",
@@ -75,10 +75,20 @@ func activations(g *gen) {
 				return y
 			})
 	}
-	g.each("geluErfAddAVX2", "geluErfAddAVX2 computes dst = geluErf(a + b).", "func(dst, a, b *float32, n int)", []string{"dst", "a", "b"}, nil,
-		func(_, in []vecr) vecr {
-			g.VADDPS(in[1], in[0], in[0])
-			return g.geluErf(in[0])
+	g.pairs("geluErfAVX2", "geluErfAVX2 computes dst = geluErf(x).", "func(dst, x *float32, n int)", []string{"dst", "x"},
+		func(load func() [][]vecr) lot {
+			return g.geluErf(load()[0], func() lot { return load()[0] })
+		})
+	g.pairs("geluErfAddAVX2", "geluErfAddAVX2 computes dst = geluErf(a + b).", "func(dst, a, b *float32, n int)", []string{"dst", "a", "b"},
+		func(load func() [][]vecr) lot {
+			sum := func() lot {
+				in := load()
+				for i, b := range in[1] {
+					g.VADDPS(b, in[0][i], in[0][i])
+				}
+				return in[0]
+			}
+			return g.geluErf(sum(), sum)
 		})
 	g.each("softcapAVX2", "softcapAVX2 computes dst = limit · tanh(inv · x).",
 		"func(dst, x *float32, inv, limit float32, n int)", []string{"dst", "x"}, []string{"inv", "limit"},
@@ -102,6 +112,10 @@ func activations(g *gen) {
 			g.VMULPS(in[1], y, y)
 			return y
 		})
+}
+
+func (g *gen) oneGELUErf(x vecr) vecr {
+	return g.geluErf(lot{x}, func() lot { return lot{x} })[0]
 }
 
 // accumulate emits axpy, which reads dst.

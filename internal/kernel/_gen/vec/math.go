@@ -2,6 +2,7 @@ package main
 
 import (
 	"math"
+	"math/bits"
 
 	"github.com/mmcloughlin/avo/operand"
 )
@@ -106,73 +107,136 @@ func (g *gen) geluQuick(x vecr) vecr {
 	return g.logistic(x, u)
 }
 
+// lot is a few vectors that go through the same operations side by side, so that
+// each constant is loaded once for them.
+type lot []vecr
+
+// lotOf makes as many new registers as x has, each by f.
+func lotOf(x lot, f func(i int) vecr) lot {
+	out := make(lot, len(x))
+	for i := range x {
+		out[i] = f(i)
+	}
+	return out
+}
+
+// lot loads a constant for as many vectors as x has.
+func (g *gen) lot(x lot, c operand.Mem) lot {
+	first := g.load(c)
+	return lotOf(x, func(i int) vecr {
+		if i == 0 {
+			return first
+		}
+		v := g.YMM()
+		g.VMOVAPS(first, v)
+		return v
+	})
+}
+
+// with runs f for each vector's index with a constant as an operand: in memory for one
+// vector, in a register for more.
+func (g *gen) with(x lot, c operand.Mem, f func(i int, c operand.Op)) {
+	var op operand.Op = c
+	if len(x) > 1 {
+		op = g.load(c)
+	}
+	for i := range x {
+		f(i, op)
+	}
+}
+
+// multiply is x[i] = x[i]·y[i].
+func (g *gen) multiply(x, y lot) {
+	for i := range x {
+		g.VMULPS(y[i], x[i], x[i])
+	}
+}
+
 // geluErf is x·Φ(x) as in scalar.go. Its polynomials are added up in pairs: the
 // chain of one vector is then short enough for the processor to overlap several.
-func (g *gen) geluErf(x vecr) vecr {
-	z := g.abs(x)
-	g.VMULPS(g.f(1/math.Sqrt2), z, z)
-	t, d := g.load(g.f(1)), g.load(g.f(0.5))
-	g.VFMADD213PS(g.f(1), z, d)
-	g.VDIVPS(d, t, t)
-	g.VMULPS(z, z, z)
+// again gives x once more, which need not stay in registers all the while.
+func (g *gen) geluErf(x lot, again func() lot) lot {
+	z := lotOf(x, func(i int) vecr { return g.YMM() })
+	g.with(x, g.u(^uint32(signBit)), func(i int, c operand.Op) { g.VANDPS(c, x[i], z[i]) })
+	g.with(x, g.f(1/math.Sqrt2), func(i int, c operand.Op) { g.VMULPS(c, z[i], z[i]) })
+	d := g.lot(x, g.f(0.5))
+	g.with(x, g.f(1), func(i int, c operand.Op) { g.VFMADD213PS(c, z[i], d[i]) })
+	t := g.lot(x, g.f(1))
+	for i := range x {
+		g.VDIVPS(d[i], t[i], t[i])
+	}
+	g.multiply(z, z)
 	e := g.expNegative(z)
-	g.VMULPS(t, e, e)
+	g.multiply(e, t)
 	var half []float64
 	for _, c := range erfcPoly {
 		half = append(half, c/2)
 	}
-	g.VMULPS(g.estrin(t, half), e, e)
-	other := g.load(g.f(1))
-	g.VSUBPS(e, other, other)
-	g.VBLENDVPS(x, e, other, e) // e where x is negative
-	g.VMULPS(x, e, e)
+	g.multiply(e, g.estrin(t, half))
+	x = again()
+	other := g.lot(x, g.f(1))
+	for i := range x {
+		g.VSUBPS(e[i], other[i], other[i])
+		g.VBLENDVPS(x[i], e[i], other[i], e[i]) // e where x is negative
+		g.VMULPS(x[i], e[i], e[i])
+	}
 	return e
 }
 
 // estrin evaluates the polynomial, lowest power first, at x: neighbours are
-// joined to the coefficients of a polynomial in x² until one is left.
-func (g *gen) estrin(x vecr, c []float64) vecr {
-	var p []vecr
-	for i := 0; i < len(c); i += 2 {
-		if i+1 == len(c) {
-			p = append(p, g.load(g.f(c[i])))
-			continue
+// joined to the coefficients of a polynomial in x² until one is left. One half is
+// done before the other begins, which takes fewer registers.
+func (g *gen) estrin(x lot, c []float64) lot {
+	powers := []lot{x} // of 1, 2, 4, …
+	var join func(c []float64) lot
+	join = func(c []float64) lot {
+		if len(c) == 1 {
+			return g.lot(x, g.f(c[0]))
 		}
-		v := g.load(g.f(c[i+1]))
-		g.VFMADD213PS(g.f(c[i]), x, v) // v = v·x + c
-		p = append(p, v)
+		k := bits.Len(uint(len(c)-1)) - 1 // 2ᵏ coefficients in the lower half
+		if len(c) == 2 {
+			high := g.lot(x, g.f(c[1]))
+			g.with(x, g.f(c[0]), func(i int, low operand.Op) { g.VFMADD213PS(low, x[i], high[i]) })
+			return high
+		}
+		low, high := join(c[:1<<k]), join(c[1<<k:])
+		for len(powers) <= k {
+			last := powers[len(powers)-1]
+			square := lotOf(x, func(i int) vecr { v := g.YMM(); g.VMULPS(last[i], last[i], v); return v })
+			powers = append(powers, square)
+		}
+		for i := range x {
+			g.VFMADD213PS(low[i], powers[k][i], high[i]) // high·x² + low
+		}
+		return high
 	}
-	for len(p) > 1 {
-		square := g.YMM()
-		g.VMULPS(x, x, square)
-		x = square
-		for i := 0; i+1 < len(p); i += 2 {
-			g.VFMADD213PS(p[i], x, p[i+1])
-			p[i/2] = p[i+1]
-		}
-		if len(p)%2 == 1 {
-			p[len(p)/2] = p[len(p)-1]
-		}
-		p = p[:(len(p)+1)/2]
-	}
-	return p[0]
+	return join(c)
 }
 
-// expNegative is e⁻ᶻ for z ≥ 0, not below the least normal number.
-func (g *gen) expNegative(z vecr) vecr {
-	c, n := g.YMM(), g.YMM()
-	g.VMOVUPS(g.f(87), c)
-	g.VMINPS(z, c, c) // the second source, z, is what comes out where it is NaN
-	g.VMULPS(g.f(-math.Log2E), c, n)
-	g.VROUNDPS(operand.U8(0), n, n)
-	g.VXORPS(g.u(signBit), c, c)
-	g.VFNMADD231PS(g.f(0.693359375), n, c)
-	g.VFNMADD231PS(g.f(-2.12194440e-4), n, c)
-	p := g.estrin(c, append([]float64{1, 1}, reversed(expPoly)...))
-	g.VCVTPS2DQ(n, n)
-	g.VPADDD(g.u(127), n, n)
-	g.VPSLLD(operand.U8(23), n, n)
-	g.VMULPS(n, p, p)
+// expNegative is e⁻ᶻ for z ≥ 0, not below the least normal number: 2ⁿ·e⁻ʳ, where the
+// polynomial takes r and has every other sign changed.
+func (g *gen) expNegative(z lot) lot {
+	r := g.lot(z, g.f(87))
+	n := lotOf(z, func(i int) vecr { return g.YMM() })
+	for i := range z {
+		g.VMINPS(z[i], r[i], r[i]) // the second source, z, is what comes out where it is NaN
+	}
+	g.with(z, g.f(-math.Log2E), func(i int, k operand.Op) { g.VMULPS(k, r[i], n[i]) })
+	for i := range z {
+		g.VROUNDPS(operand.U8(0), n[i], n[i])
+	}
+	g.with(z, g.f(0.693359375), func(i int, k operand.Op) { g.VFMADD231PS(k, n[i], r[i]) })
+	g.with(z, g.f(-2.12194440e-4), func(i int, k operand.Op) { g.VFMADD231PS(k, n[i], r[i]) })
+	c := append([]float64{1, 1}, reversed(expPoly)...)
+	for i := 1; i < len(c); i += 2 {
+		c[i] = -c[i]
+	}
+	p := g.estrin(r, c)
+	for i := range z { // the sum of exponents is a product with 2ⁿ
+		g.VCVTPS2DQ(n[i], n[i])
+		g.VPSLLD(operand.U8(23), n[i], n[i])
+		g.VPADDD(n[i], p[i], p[i])
+	}
 	return p
 }
 
