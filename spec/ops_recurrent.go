@@ -202,6 +202,7 @@ scale q and k yourself.
 - g: the logarithm of the decay, at most 0: [H], or [H, dk] for one of each channel; a value, a weight or a number.
 - beta: [H], or a number.
 - tile: head h reads key head h mod K.
+Where k is [n, K, dk] and v [n, H, dv], with beta [n, H], a token takes n steps before it is read (DeltaProduct, Siems et al. 2025); the decay is that of the first.
 Errors: heads or widths that do not fit; a number above 0 for g (a value's or a tensor's is not looked at, and the state grows without end); rows of an encoder-decoder's source.
 `
 
@@ -212,12 +213,16 @@ func doGatedDelta(t *tracer, name string, args starlark.Tuple, kwargs []starlark
 	if err := starlark.UnpackArgs(name, args, kwargs, "q", &q, "k", &k, "v", &v, "g?", &g, "beta?", &beta, "tile?", &tile); err != nil {
 		return nil, err
 	}
-	in, err := t.ruled([]*value{q, k, v}, g, beta)
+	in, err := t.ruled([]*value{q, k, v}, g)
 	if in == nil || err != nil {
 		return &value{t: t}, err
 	}
 	t.falls(name, "g", in[3])
-	return t.made(t.b.GatedDelta(in[0], in[1], in[2], in[3], in[4], tile))
+	b, err := t.betas(beta, v.node.Shape)
+	if b == nil || err != nil {
+		return &value{t: t}, err
+	}
+	return t.made(t.b.GatedDelta(in[0], in[1], in[2], in[3], b, tile))
 }
 
 const docGeneralDelta = `general_delta(q, k, v, g, a, b, tile=False)
@@ -228,6 +233,7 @@ Gives [H, dv]. RWKV-7 has q = r, g = −exp(−0.5)·sigmoid(w), a = −κ and b
 - v: [H, dv]; H is a multiple of K.
 - g: the logarithm of the decay, at most 0: [H], or [H, dk] for one of each channel; a value, a weight or a number.
 - tile: head h reads key head h mod K.
+Where k, a and b are [n, K, dk] and v [n, H, dv], a token takes n steps before it is read; the decay is that of the first.
 Errors: heads or widths that do not fit; a number above 0 for g (a value's or a tensor's is not looked at, and the state grows without end); rows of an encoder-decoder's source.
 `
 
@@ -246,6 +252,19 @@ func doGeneralDelta(t *tracer, name string, args starlark.Tuple, kwargs []starla
 	return t.made(t.b.GeneralDelta(in[0], in[1], in[2], in[5], in[3], in[4], tile))
 }
 
+// betas are the rates of a delta rule for values [heads, dv], or [steps, heads, dv]
+// where a token takes several steps; nil: unknown.
+func (t *tracer) betas(v starlark.Value, values []int) (*graph.Node, error) {
+	if len(values) != 3 {
+		return t.rate(v, values)
+	}
+	n, err := t.rate(v, []int{values[0] * values[1]})
+	if n == nil || err != nil || n.Width() != values[0]*values[1] {
+		return n, err
+	}
+	return t.b.Reshape(n, values[:2])
+}
+
 // ruled are the operands of a rule over heads: values, the third with a head a
 // row, then what is one number a head where it is a number. nil: one is unknown.
 func (t *tracer) ruled(values []*value, rates ...starlark.Value) ([]*graph.Node, error) {
@@ -256,8 +275,12 @@ func (t *tracer) ruled(values []*value, rates ...starlark.Value) ([]*graph.Node,
 		}
 		in = append(in, x.node)
 	}
+	heads := values[2].node.Shape
+	if len(heads) == 3 { // several steps a token
+		heads = heads[1:]
+	}
 	for _, r := range rates {
-		n, err := t.rate(r, values[2].node.Shape)
+		n, err := t.rate(r, heads)
 		if n == nil || err != nil {
 			return nil, err
 		}

@@ -38,16 +38,17 @@ def model(c):
 
 // before says what the names in each example of the guide are.
 var before = map[string]string{
-	"Mamba:":    "u, dt, B, C = row, row, slice(e, 0, 3), slice(e, 3, 6)",
-	"Mamba-2:":  "x, B, C, dt = reshape(slice(e, 0, 24), [8, 3]), grid, grid, row",
-	"RG-LRU":    "r, i, x = row, row, row",
-	"Lightning": "q, k, v = grid, grid, grid",
-	"RWKV-4:":   "k, v = row, row",
-	"RWKV-5":    "r, k, v, w = grid, grid, grid, grid",
-	"RWKV-7:":   "r, k, v, w, kk, a = grid, grid, grid, grid, grid, grid",
-	"mLSTM:":    "q, k, v, f, i = grid, grid, grid, slice(e, 0, 2), slice(e, 0, 2)",
-	"Attention": "q, k, v = grid, grid, grid",
-	"RWKV's":    "h, mix = row, 0.5",
+	"Mamba:":        "u, dt, B, C = row, row, slice(e, 0, 3), slice(e, 3, 6)",
+	"Mamba-2:":      "x, B, C, dt = reshape(slice(e, 0, 24), [8, 3]), grid, grid, row",
+	"RG-LRU":        "r, i, x = row, row, row",
+	"Lightning":     "q, k, v = grid, grid, grid",
+	"RWKV-4:":       "k, v = row, row",
+	"RWKV-5":        "r, k, v, w = grid, grid, grid, grid",
+	"RWKV-7:":       "r, k, v, w, kk, a = grid, grid, grid, grid, grid, grid",
+	"DeltaProduct:": "q, k, v, g, beta = grid, reshape(slice(e, 0, 24), [3, 2, 4]), reshape(slice(e, 0, 24), [3, 2, 4]), -1, reshape(slice(e, 0, 6), [3, 2])",
+	"mLSTM:":        "q, k, v, f, i = grid, grid, grid, slice(e, 0, 2), slice(e, 0, 2)",
+	"Attention":     "q, k, v = grid, grid, grid",
+	"RWKV's":        "h, mix = row, 0.5",
 }
 
 // TestGuideStates traces every example of the guide's chapter on states.

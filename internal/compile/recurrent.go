@@ -25,8 +25,8 @@ func (c *cover) recurrent(root *graph.Node) bool {
 		b := c.g.Nodes[n.In[1]].Shape
 		c.pushRecurrent(n, &program.Recurrent{Scan: a, Groups: b[0], Size: b[1], PerChannel: len(c.g.Nodes[n.In[4]].Shape) == 2})
 	case *graph.DeltaAttr:
-		k := c.g.Nodes[n.In[1]].Shape
-		c.pushRecurrent(n, &program.Recurrent{Delta: a, Groups: k[0], Size: k[1], PerChannel: len(c.g.Nodes[n.In[3]].Shape) == 2})
+		q := c.g.Nodes[n.In[0]].Shape
+		c.pushRecurrent(n, &program.Recurrent{Delta: a, Groups: q[0], Size: q[1], PerChannel: len(c.g.Nodes[n.In[3]].Shape) == 2})
 	case *graph.LinearAttentionAttr:
 		c.linearAttention(n, a)
 	default:

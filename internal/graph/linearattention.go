@@ -90,11 +90,11 @@ func inferLinearAttention(g *Graph, a *LinearAttentionAttr, in []*Node) ([]int, 
 	wide := []int{v[0], dk}
 	switch {
 	case !slices.Equal(decay, heads) && (a.Gate || !slices.Equal(decay, wide)):
-		return nil, fmt.Errorf("linear_attention: the decay g is %v%s, got %v", heads, or(!a.Gate, wide), decay)
+		return nil, fmt.Errorf("linear_attention: the decay g is %v%s, got %v", heads, orShape(!a.Gate, wide), decay)
 	case a.Gate && (a.Norm == "" || !slices.Equal(in[i].Shape, heads)):
 		return nil, fmt.Errorf("linear_attention: the input gate i is %v and needs a norm, got %v", heads, in[i].Shape)
 	case a.Bonus && !slices.Equal(in[u].Shape, heads) && (a.Gate || !slices.Equal(in[u].Shape, wide)):
-		return nil, fmt.Errorf("linear_attention: the bonus u is %v%s, got %v", heads, or(!a.Gate, wide), in[u].Shape)
+		return nil, fmt.Errorf("linear_attention: the bonus u is %v%s, got %v", heads, orShape(!a.Gate, wide), in[u].Shape)
 	case a.Norm != "" && a.Norm != "sum" && a.Norm != "max":
 		return nil, fmt.Errorf("linear_attention: no norm %q", a.Norm)
 	case a.Eps < 0 || math.IsNaN(a.Eps) || math.IsInf(a.Eps, 0):
@@ -113,9 +113,11 @@ func count(b bool) int {
 	return 0
 }
 
-func or(ok bool, shape []int) string {
+func orShape(ok bool, shape []int) string { return or(ok, fmt.Sprintf(" or %v", shape)) }
+
+func or(ok bool, text string) string {
 	if ok {
-		return fmt.Sprintf(" or %v", shape)
+		return text
 	}
 	return ""
 }

@@ -50,12 +50,20 @@ type ScanAttr struct{ Cache int }
 //
 //	S ← e^g·S + b ⊗ Sᵀa + k ⊗ v,   y = Sᵀq
 //
+// With Steps above 0 a token takes so many steps of either rule before it reads
+// (Siems et al. 2025): k, v, beta, a and b have an axis of them in front, and the
+// decay is that of the first step alone.
+//
 // The state is S, [H, dk, dv].
 type DeltaAttr struct {
 	Cache   int
 	Tile    bool
 	General bool
+	Steps   int // 0: one, without an axis
 }
+
+// maxSteps bounds the steps of a delta rule that a token takes.
+const maxSteps = 1 << 10
 
 // CacheOf is the cache that an operation reads or writes.
 func CacheOf(n *Node) (cache int, ok bool) {
@@ -140,6 +148,17 @@ func inferDelta(g *Graph, a *DeltaAttr, in []*Node) ([]int, error) {
 		return nil, fmt.Errorf("%s: takes %d inputs, got %d", word, want, len(in))
 	}
 	q, k, v, decay, beta := in[0].Shape, in[1].Shape, in[2].Shape, in[3].Shape, in[4].Shape
+	keys := q // as k, a and b are
+	if a.Steps > 0 {
+		keys = append([]int{a.Steps}, q...)
+		if len(q) != 2 || len(v) != 3 || v[0] != a.Steps || a.Steps > maxSteps || !slices.Equal(k, keys) || !a.General && !slices.Equal(beta, v[:2]) {
+			return nil, fmt.Errorf("%s: %d steps take q [key heads, dk], k [steps, key heads, dk], v [steps, heads, dv]%s, at most %d steps, got %v, %v, %v and %v", word, a.Steps, or(!a.General, " and beta [steps, heads]"), maxSteps, q, k, v, beta)
+		}
+		k, v = k[1:], v[1:]
+		if !a.General {
+			beta = beta[1:]
+		}
+	}
 	switch {
 	case len(q) != 2 || len(v) != 2 || !slices.Equal(q, k):
 		return nil, fmt.Errorf("%s: takes q, k [key heads, dk] and v [heads, dv], got %v, %v and %v", word, q, k, v)
@@ -147,8 +166,8 @@ func inferDelta(g *Graph, a *DeltaAttr, in []*Node) ([]int, error) {
 		return nil, fmt.Errorf("%s: %d key heads do not divide %d heads", word, q[0], v[0])
 	case !slices.Equal(decay, v[:1]) && !slices.Equal(decay, []int{v[0], q[1]}):
 		return nil, fmt.Errorf("%s: the decay is [%d] or [%d, %d], got %v", word, v[0], v[0], q[1], decay)
-	case a.General && (!slices.Equal(beta, q) || !slices.Equal(in[5].Shape, q)):
-		return nil, fmt.Errorf("general_delta: a and b are %v as k, got %v and %v", q, beta, in[5].Shape)
+	case a.General && (!slices.Equal(beta, keys) || !slices.Equal(in[5].Shape, keys)):
+		return nil, fmt.Errorf("general_delta: a and b are %v as k, got %v and %v", keys, beta, in[5].Shape)
 	case !a.General && !slices.Equal(beta, v[:1]):
 		return nil, fmt.Errorf("gated_delta: beta is one number a head, [%d], got %v", v[0], beta)
 	}
@@ -206,22 +225,25 @@ func (b *Builder) Scan(x, bm, cm, dt, a *Node) (*Node, error) {
 	return b.stateful(OpScan, &ScanAttr{Cache: at}, at, x, bm, cm, dt, a)
 }
 
-// GatedDelta runs the recurrence of DeltaAttr.
+// GatedDelta runs the recurrence of DeltaAttr, of several steps a token where k
+// and v have an axis of them.
 func (b *Builder) GatedDelta(q, k, v, g, beta *Node, tile bool) (*Node, error) {
-	dk := 0
-	if len(q.Shape) == 2 {
-		dk = q.Shape[1]
-	}
-	at := b.keep(v.Width() * dk)
-	return b.stateful(OpGatedDelta, &DeltaAttr{Cache: at, Tile: tile}, at, q, k, v, g, beta)
+	return b.delta(DeltaAttr{Tile: tile}, q, k, v, g, beta)
 }
 
 // GeneralDelta runs the second recurrence of DeltaAttr.
 func (b *Builder) GeneralDelta(q, k, v, g, a, bb *Node, tile bool) (*Node, error) {
-	dk := 0
-	if len(q.Shape) == 2 {
-		dk = q.Shape[1]
+	return b.delta(DeltaAttr{Tile: tile, General: true}, q, k, v, g, a, bb)
+}
+
+func (b *Builder) delta(a DeltaAttr, in ...*Node) (*Node, error) {
+	q, k, v, size := in[0].Shape, in[1].Shape, in[2].Shape, 0
+	if len(k) == 3 && len(v) == 3 {
+		a.Steps, v = k[0], v[1:]
 	}
-	at := b.keep(v.Width() * dk)
-	return b.stateful(OpGatedDelta, &DeltaAttr{Cache: at, Tile: tile, General: true}, at, q, k, v, g, a, bb)
+	if len(q) == 2 {
+		size = Product(v) * q[1]
+	}
+	a.Cache = b.keep(size)
+	return b.stateful(OpGatedDelta, &a, a.Cache, in...)
 }

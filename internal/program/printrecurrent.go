@@ -54,6 +54,9 @@ func (q *printer) delta(x *Recurrent) string {
 	if x.Delta.General {
 		s, names = "general "+s, []string{"q", "k", "v", "g", "a", "b"}
 	}
+	if x.Delta.Steps > 0 {
+		s += fmt.Sprintf(", %d steps", x.Delta.Steps)
+	}
 	for i, name := range names {
 		s += fmt.Sprintf(", %s %s", name, q.view(x.In[i]))
 		if i < 2 {

@@ -184,12 +184,38 @@ def meta_tokens(w, ids, c):
     return w.linear(w.norm(x, 'model.norm'), 'lm_head', VOCAB)
 
 
+# Siems et al. 2025, DeltaProduct: several generalised Householder steps a token, each 1 − beta·k·kᵀ with beta below 2, and one forget gate.
+def delta_product(w, ids, c):
+    steps = c['num_householder']
+
+    def attend(w, x, at, layer):
+        n = len(x)
+        short = lambda name, out: F.silu(conv(w.linear(x, at + name + '_proj', out), w(at + name + '_conv1d.weight', out, 4, spread=0.4), 0))
+        q = F.normalize(short('q', HIDDEN).view(n, HEADS, -1), dim=-1)
+        k = F.normalize(short('k', steps * HIDDEN).view(n, steps, HEADS, -1), dim=-1)
+        v = short('v', steps * HIDDEN).view(n, steps, HEADS, -1)
+        beta = 2 * torch.sigmoid(w.linear(x, at + 'b_proj', steps * HEADS)).view(n, steps, HEADS)
+        decay = torch.exp(-torch.exp(w(at + 'A_log', HEADS, spread=0.5)) * F.softplus(w.linear(x, at + 'a_proj', HEADS) + w(at + 'dt_bias', HEADS, spread=0.5)))
+        out = torch.zeros(n, HEADS, v.shape[-1]).double()
+        for h in range(HEADS):
+            state = torch.zeros(k.shape[-1], v.shape[-1]).double()
+            for t in range(n):
+                state = decay[t, h] * state
+                for j in range(steps):
+                    key = k[t, j, h]
+                    state = state - beta[t, j, h] * torch.outer(key, key @ state) + beta[t, j, h] * torch.outer(key, v[t, j, h])
+                out[t, h] = (q[t, h] / math.sqrt(len(key))) @ state
+        return (w.norm(out, at + 'o_norm') * F.silu(w.linear(x, at + 'g_proj', HIDDEN)).view(n, HEADS, -1)).reshape(n, -1)
+    return decoder(w, ids, attend)
+
+
 FAMILIES = {
     'sigmoid_attention': (sigmoid_attention, {'max_position_embeddings': 64}),
     'pointwise': (pointwise, {'max_distance': 9}),
     'stick_breaking': (stick_breaking, {}),
     'counted_positions': (counted_positions, {'npos_max': 12}),
     'forgetting': (forgetting, {}),
+    'delta_product': (delta_product, {'num_householder': 3}),
     'meta_tokens': (meta_tokens, {'num_memory_tokens': 7, 'sliding_window': 9, 'mamba_d_state': 6, 'global_attn_idx': [1]}),
 }
 

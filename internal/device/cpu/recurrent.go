@@ -106,8 +106,7 @@ func (e *recurrent) delta(s *Stage, w *worker, q *batch.Seq, h int, from, state 
 	out, width := s.buf(x.Out)
 	for r := int(q.Row); r < int(q.Row+q.N); r++ {
 		unit(qs, s.view(x.In[0], r)[kh*dk:(kh+1)*dk], x.Unit[0])
-		unit(ks, s.view(x.In[1], r)[kh*dk:(kh+1)*dk], x.Unit[1])
-		v, g := s.view(x.In[2], r)[h*dv:(h+1)*dv], s.view(x.In[3], r)
+		g := s.view(x.In[3], r)
 		y := out[r*width+h*dv : r*width+(h+1)*dv]
 		keep := float32(1)
 		if x.PerChannel {
@@ -115,33 +114,47 @@ func (e *recurrent) delta(s *Stage, w *worker, q *batch.Seq, h int, from, state 
 		} else {
 			keep = float32(math.Exp(float64(g[h])))
 		}
-		if x.Delta.General {
-			e.general(s, r, kh, keep, decay, qs, ks, v, y, from, state)
-			from = state
-			continue
-		}
-		beta := s.view(x.In[4], r)[h]
-		for i := range y {
-			old, row := from[i*dk:(i+1)*dk], state[i*dk:(i+1)*dk]
-			if x.PerChannel {
-				vec.Mul(row, old, decay)
-				old = row
+		for j := range max(1, x.Delta.Steps) {
+			at := j*x.Groups + kh
+			unit(ks, s.view(x.In[1], r)[at*dk:(at+1)*dk], x.Unit[1])
+			v := s.view(x.In[2], r)[(j*x.Heads+h)*dv:][:dv]
+			if j > 0 {
+				keep = 1 // the decay is that of the first step
 			}
-			change := beta * (v[i] - float32(keep*vec.Dot(old, ks)))
-			y[i] = vec.DecayDot(row, old, ks, qs, keep, change)
+			fades := x.PerChannel && j == 0
+			if x.Delta.General {
+				e.general(s, r, at, keep, fades, decay, qs, ks, v, y, from, state)
+			} else {
+				rule(s.view(x.In[4], r)[j*x.Heads+h], keep, fades, decay, qs, ks, v, y, from, state)
+			}
+			from = state
 		}
-		from = state
 	}
 }
 
-// general is one position of the general delta rule.
-func (e *recurrent) general(s *Stage, r, kh int, keep float32, decay, q, k, v, y, from, state []float32) {
+// rule is one step of the gated delta rule; fades says that each channel has a
+// decay of its own.
+func rule(beta, keep float32, fades bool, decay, q, k, v, y, from, state []float32) {
+	dk := len(k)
+	for i := range y {
+		old, row := from[i*dk:(i+1)*dk], state[i*dk:(i+1)*dk]
+		if fades {
+			vec.Mul(row, old, decay)
+			old = row
+		}
+		change := beta * (v[i] - float32(keep*vec.Dot(old, k)))
+		y[i] = vec.DecayDot(row, old, k, q, keep, change)
+	}
+}
+
+// general is one step of the general delta rule, with a and b number at.
+func (e *recurrent) general(s *Stage, r, at int, keep float32, fades bool, decay, q, k, v, y, from, state []float32) {
 	dk := e.step.Size
-	a, b := s.view(e.step.In[4], r)[kh*dk:(kh+1)*dk], s.view(e.step.In[5], r)[kh*dk:(kh+1)*dk]
+	a, b := s.view(e.step.In[4], r)[at*dk:(at+1)*dk], s.view(e.step.In[5], r)[at*dk:(at+1)*dk]
 	for i := range y {
 		old, row := from[i*dk:(i+1)*dk], state[i*dk:(i+1)*dk]
 		read := vec.Dot(old, a)
-		if e.step.PerChannel {
+		if fades {
 			vec.Mul(row, old, decay)
 		} else {
 			vec.Scale(row, old, keep)

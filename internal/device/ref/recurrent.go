@@ -88,17 +88,23 @@ func (m *Machine) delta(n *graph.Node, a *graph.DeltaAttr, in []*Value, b *batch
 		if a.Tile {
 			kh = h % keyHeads
 		}
-		q, k := in[0].Row(row)[kh*dk:(kh+1)*dk], in[1].Row(row)[kh*dk:(kh+1)*dk]
-		v, y := in[2].Row(row)[h*dv:(h+1)*dv], out.Row(row)[h*dv:(h+1)*dv]
+		q, y := in[0].Row(row)[kh*dk:(kh+1)*dk], out.Row(row)[h*dv:(h+1)*dv]
 		g := func(i int) float64 { return float64(in[3].Row(row)[h]) }
 		if perChannel {
 			g = func(i int) float64 { return float64(in[3].Row(row)[h*dk+i]) }
 		}
-		if a.General {
-			generalStep(s, q, k, v, y, g, in[4].Row(row)[kh*dk:(kh+1)*dk], in[5].Row(row)[kh*dk:(kh+1)*dk])
-			return
+		for j := range max(1, a.Steps) {
+			at := j*keyHeads + kh
+			k, v := in[1].Row(row)[at*dk:(at+1)*dk], in[2].Row(row)[(j*heads+h)*dv:][:dv]
+			if j > 0 {
+				g = func(int) float64 { return 0 } // the decay is that of the first step
+			}
+			if a.General {
+				generalStep(s, q, k, v, y, g, in[4].Row(row)[at*dk:(at+1)*dk], in[5].Row(row)[at*dk:(at+1)*dk])
+			} else {
+				step(s, q, k, v, y, g, float64(in[4].Row(row)[j*heads+h]))
+			}
 		}
-		step(s, q, k, v, y, g, float64(in[4].Row(row)[h]))
 	})
 }
 

@@ -1,0 +1,40 @@
+package devicetest
+
+import (
+	"math"
+
+	"github.com/inferflow/inferflow/internal/graph"
+	"github.com/inferflow/inferflow/internal/program"
+	"github.com/inferflow/inferflow/quant"
+)
+
+// product is a gated delta mixer of several steps a token.
+func (n *net) product(h *graph.Node, steps, keyHeads, heads, dk, dv, decays int, tile bool) *graph.Node {
+	unit := graph.NormAttr{Kind: graph.L2, Eps: 1e-6}
+	q := n.unary("scale", n.norm(n.reshape(n.linear(h, keyHeads*dk), keyHeads, dk), unit), 1/math.Sqrt(float64(dk)))
+	k := n.norm(n.reshape(n.linear(h, steps*keyHeads*dk), steps, keyHeads, dk), unit)
+	v := n.reshape(n.linear(h, steps*heads*dv), steps, heads, dv)
+	g := n.unary("scale", n.unary("softplus", n.biased(h, heads*decays)), -0.7)
+	if decays > 1 {
+		g = n.reshape(g, heads, decays)
+	}
+	beta := n.unary("scale", n.unary("sigmoid", n.reshape(n.linear(h, steps*heads), steps, heads)), 2)
+	return n.must(n.GatedDelta(q, k, v, g, beta, tile))
+}
+
+// stepCases are delta rules of several steps a token, and rows before the text.
+var stepCases = []testCase{
+	recurrentCase("linear, two delta steps a token", func(n *net, h *graph.Node) *graph.Node { return n.product(h, 2, 3, 6, 8, 5, 1, false) }),
+	recurrentCase("linear, three delta steps a token, decay a channel", func(n *net, h *graph.Node) *graph.Node { return n.product(h, 3, 2, 4, 16, 16, 16, true) }),
+	recurrentCase("general, two steps a token", func(n *net, h *graph.Node) *graph.Node {
+		shape := func(x *graph.Node, s ...int) *graph.Node { return n.reshape(x, s...) }
+		k := n.norm(shape(n.linear(h, 2*2*8), 2, 2, 8), graph.NormAttr{Kind: graph.L2, Eps: 1e-6})
+		g := n.unary("neg", n.unary("softplus", n.biased(h, 4)))
+		b := n.binary("mul", k, n.unary("sigmoid", shape(n.linear(h, 2*2*8), 2, 2, 8)))
+		return n.must(n.GeneralDelta(shape(n.linear(h, 16), 2, 8), k, shape(n.linear(h, 2*4*6), 2, 4, 6), g, n.unary("neg", k), b, false))
+	}),
+	{name: "embed/rows before the text", has: []program.Kind{program.KindEmbed}, build: func(n *net) *graph.Node {
+		x := n.must(n.EmbedLed(n.Tokens(), n.vector(0, vocab-11, width), n.matrix(quant.BF16, 11, width), 0)) // the ids of some tokens here
+		return n.linear(n.unary("scale", x, 3), vocab)
+	}},
+}
