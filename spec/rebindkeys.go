@@ -1,10 +1,8 @@
 package spec
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 
@@ -66,6 +64,7 @@ func (r *rebinder) describe() error {
 		if err := r.inFolder(r.result.Config); err != nil {
 			return err
 		}
+		r.named(r.result.Config)
 		for _, given := range []map[string]any{r.guessed, r.s.opts.Set} {
 			for _, k := range slices.Sorted(maps.Keys(given)) {
 				put(r.result.Config, k, given[k])
@@ -182,37 +181,6 @@ func (r *rebinder) windows(inverse map[string][]string, meta map[string]any) {
 	}
 }
 
-// inFolder sets what gguf(folder=…) says, where the file carries no config.json.
-func (r *rebinder) inFolder(config map[string]any) error {
-	if r.from.config.owns() {
-		return nil
-	}
-	for _, d := range r.from.asked.folder {
-		for _, item := range d.Items() {
-			key, ok := starlark.AsString(item[0])
-			if !ok {
-				return fmt.Errorf("spec: gguf: folder is {key of config.json: value or function of c}, got %s", item[0].Type())
-			}
-			v := item[1]
-			if f, is := v.(starlark.Callable); is {
-				var err error
-				if v, err = starlark.Call(r.from.thread, f, starlark.Tuple{r.from.config.root()}, nil); err != nil {
-					return r.from.fail(err)
-				}
-			}
-			switch v {
-			case starlark.None:
-				delete(config, key)
-			case starlark.String("null"):
-				config[key] = nil
-			default:
-				put(config, key, plain(v))
-			}
-		}
-	}
-	return nil
-}
-
 // declared adds what gguf(write=…) says.
 func (r *rebinder) declared(meta map[string]any) error {
 	for _, d := range r.from.asked.write {
@@ -299,157 +267,4 @@ func leaves(m map[string]any, prefix string, f func(key string, v any)) {
 			f(prefix+k, v)
 		}
 	}
-}
-
-// floats are parts of the GGUF keys whose values are float32.
-var floatKeys = []string{"epsilon", "alibi", "freq_base", "scale", "factor", "softcapping", "clamp", "beta", "multiplier", "magnitude", "lower_bound"}
-
-// typed gives a value the type that GGUF's readers expect of a key.
-func typed(suffix string, v any) (any, bool) {
-	isFloat := slices.ContainsFunc(floatKeys, func(s string) bool { return strings.Contains(suffix, s) })
-	switch x := v.(type) {
-	case json.Number:
-		f, err := x.Float64()
-		if err != nil {
-			return nil, false
-		}
-		return typed(suffix, f)
-	case int64:
-		return typed(suffix, float64(x))
-	case int:
-		return typed(suffix, float64(x))
-	case float64:
-		if isFloat || x != math.Trunc(x) || math.Abs(x) > math.MaxInt32 {
-			return float32(x), true
-		}
-		if x < 0 {
-			return int32(x), true
-		}
-		return uint32(x), true
-	case bool, string:
-		return x, !isFloat || suffix == "rope.scaling.type"
-	case []any:
-		return typedList(suffix, x)
-	}
-	return nil, false
-}
-
-// typedList makes a list of one type; ok is false for a mixed or empty one.
-func typedList(suffix string, list []any) (any, bool) {
-	var ints []int32
-	var floats []float32
-	var bools []bool
-	for _, e := range list {
-		x, ok := typed(suffix, e)
-		if !ok {
-			return nil, false
-		}
-		switch x := x.(type) {
-		case uint32:
-			ints, floats = append(ints, int32(x)), append(floats, float32(x))
-		case int32:
-			ints, floats = append(ints, x), append(floats, float32(x))
-		case float32:
-			floats = append(floats, x)
-		case bool:
-			bools = append(bools, x)
-		}
-	}
-	switch len(list) {
-	case 0:
-		return nil, false
-	case len(ints):
-		return ints, true
-	case len(floats):
-		return floats, true
-	case len(bools):
-		return bools, true
-	}
-	return nil, false
-}
-
-// ggufOnly are names for what GGUF stores and config.json has other words for.
-var ggufOnly = []string{"rotary_dim", "v_head_dim"}
-
-// classes is the class that config.json is to name: of the table, else what
-// serves(…) says for this model_type.
-func (r *rebinder) classes() []string {
-	if c := classOf(r.result.ModelType, r.from.b.G); c != "" {
-		return []string{c}
-	}
-	declared, at := r.rule.architectures, slices.Index(r.rule.modelTypes, r.result.ModelType)
-	if len(declared) != len(r.rule.modelTypes) || at < 0 {
-		at = 0
-	}
-	return declared[min(at, len(declared)):min(at+1, len(declared))]
-}
-
-// hfConfig is the config.json that a GGUF file carries, else what the
-// specification read of its metadata under the names of config.json.
-func (r *rebinder) hfConfig() map[string]any {
-	if own := r.from.config.own; own != nil {
-		return maps.Clone(own)
-	}
-	c := map[string]any{"model_type": r.result.ModelType}
-	if r.result.Classes = r.classes(); len(r.result.Classes) > 0 {
-		c["architectures"] = []any{r.result.Classes[0]}
-	}
-	for _, missing := range []bool{false, true} {
-		for _, g := range r.from.asked.groups {
-			if g.missing != missing || missing && !r.defaults || !finiteJSON(plain(g.value)) {
-				continue
-			}
-			for _, k := range g.keys { // the reference knows one of them
-				if !has(c, g.prefix+k) {
-					put(c, g.prefix+k, plain(g.value))
-				}
-			}
-		}
-	}
-	for k, v := range r.from.config.data { // what the format has keys for, though this specification asks for none
-		if _, ok := c[k]; !ok && !slices.Contains(ggufOnly, k) && finiteJSON(v) {
-			c[k] = v
-		}
-	}
-	if _, ok := c["pad_token_id"]; !ok {
-		c["pad_token_id"] = nil // a class's default may lie outside the vocabulary
-	}
-	r.storedScaling(c)
-	c["tie_word_embeddings"] = tied(r.from.b.G)
-	r.storedBiases(c)
-	return c
-}
-
-// tied says that the last product reads the table of tokens.
-func tied(g *graph.Graph) bool {
-	var table *graph.Weight
-	for _, n := range g.Nodes {
-		switch a := n.Attr.(type) {
-		case *graph.EmbedAttr:
-			if table == nil && g.Nodes[n.In[0]].Op == graph.OpTokens {
-				table = a.Table
-			}
-		case *graph.LinearAttr:
-			if table != nil && n.Layer >= g.Layers && place(a.W) == place(table) {
-				return true
-			}
-		}
-	}
-	return false
-}
-
-// storedBiases sets the flags without which a class has no room for biases,
-// where the specification takes them as they are stored.
-func (r *rebinder) storedBiases(c map[string]any) {
-	for key, part := range map[string]string{"attention_bias": ".self_attn.q_proj.bias", "mlp_bias": ".mlp.up_proj.bias"} {
-		if _, ok := c[key]; !ok && slices.ContainsFunc(r.from.asked.tensors, func(a askedTensor) bool { return strings.HasSuffix(a.name, part) }) {
-			c[key] = true
-		}
-	}
-}
-
-// finiteJSON says that a value can stand in JSON, and is none.
-func finiteJSON(v any) bool {
-	_, err := json.Marshal(v)
-	return err == nil && v != nil
 }

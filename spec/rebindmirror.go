@@ -65,7 +65,9 @@ func (r *rebinder) mirror() error {
 				return err
 			}
 		} else {
-			shape = r.folderShape(a, shape, kernels)
+			if shape, err = r.folderShape(a, shape, kernels); err != nil {
+				return err
+			}
 		}
 		for _, n := range names {
 			r.to.add(n, shape)
@@ -252,6 +254,21 @@ func partOf(a *graph.ExpertsAttr, pattern string) *graph.Weight {
 // ggufShape is the shape that GGUF's readers want: what gguf(shape=…) says of
 // the tensor, else without sizes of one in the middle, as of convolutions.
 func (r *rebinder) ggufShape(name string, shape []int) ([]int, error) {
+	if out, err := r.declaredShape(name, shape); out != nil || err != nil {
+		return out, err
+	}
+	out := slices.Clone(shape)
+	for i := len(out) - 2; i > 0; i-- {
+		if out[i] == 1 {
+			out = slices.Delete(out, i, i+1)
+		}
+	}
+	return out, nil
+}
+
+// declaredShape is what gguf(shape=…) says of a tensor, in the words of either
+// format; nil where it says nothing.
+func (r *rebinder) declaredShape(name string, shape []int) ([]int, error) {
 	base, _ := cutSuffix(name)
 	base = base[strings.LastIndex(base, ".")+1:]
 	for _, d := range r.from.asked.shapes {
@@ -282,11 +299,5 @@ func (r *rebinder) ggufShape(name string, shape []int) ([]int, error) {
 		}
 		return out, nil
 	}
-	out := slices.Clone(shape)
-	for i := len(out) - 2; i > 0; i-- {
-		if out[i] == 1 {
-			out = slices.Delete(out, i, i+1)
-		}
-	}
-	return out, nil
+	return nil, nil
 }

@@ -70,24 +70,28 @@ func kernelTensors(g *graph.Graph) map[string]bool {
 	return kernels
 }
 
-// folderShape is the shape of a folder's tensor: that of PyTorch's
-// convolutions, one dimension where gguf(shape=…) says that GGUF has more.
-func (r *rebinder) folderShape(a askedTensor, shape []int, kernels map[string]bool) []int {
+// folderShape is the shape of a folder's tensor: what gguf(shape=…) says under
+// its name there, that of PyTorch's convolutions, one dimension where
+// gguf(shape=…) says that GGUF has more.
+func (r *rebinder) folderShape(a askedTensor, shape []int, kernels map[string]bool) ([]int, error) {
 	names := a.w.Tensors(nil)
-	if len(names) != 1 {
-		return shape
+	if out, err := r.declaredShape(a.name, shape); out != nil || err != nil || len(names) != 1 {
+		if out == nil {
+			out = shape
+		}
+		return out, err
 	}
-	if kernels[names[0]] && len(shape) == 2 {
-		return []int{shape[0], 1, shape[1]}
+	if n := len(shape); kernels[names[0]] && n > 1 { // GGUF has sizes of one before and between, or none
+		return []int{graph.Product(shape[:n-1]), 1, shape[n-1]}, nil
 	}
 	base, _ := cutSuffix(names[0])
 	base = base[strings.LastIndex(base, ".")+1:]
 	for _, d := range r.from.asked.shapes {
 		if _, found, err := d.Get(starlark.String(base)); err == nil && found && !kernels[names[0]] {
-			return []int{graph.Product(shape)}
+			return []int{graph.Product(shape)}, nil
 		}
 	}
-	return shape
+	return shape, nil
 }
 
 // OwnFolderKey is the metadata key under which a GGUF file of our own making

@@ -117,7 +117,7 @@ def check(folder, a):
     row['back'] = attempt(returned)
     row['safetensors'] = attempt(lambda: (run(a.binary, 'convert', '--type', 'f32', folder, work / 'again' / 'model.safetensors'), ours(a.binary, work / 'again', golden, '--exact'))[1])
 
-    def foreign(file):
+    def foreign(file, golden):
         shutil.rmtree(work / 'foreign', ignore_errors=True)
         run(a.binary, 'convert', file, work / 'foreign')
         here = ours(a.binary, work / 'foreign', golden, '--exact')
@@ -130,10 +130,11 @@ def check(folder, a):
     row['foreign'] = ''
     theirs = a.gguf / (family + '.gguf') if a.gguf else None
     if theirs and theirs.exists():
-        row['foreign'] = attempt(foreign, theirs)
+        beside = theirs.with_suffix('.json')
+        row['foreign'] = attempt(foreign, theirs, json.loads(beside.read_text()) if beside.exists() else golden)
     elif row['form'] != 'own' and not [n for n in row['notes'] if 'GGUF has no keys' in n or 'kept under' in n]:
         stripped(file, work / 'stripped.gguf')
-        row['foreign'] = attempt(foreign, work / 'stripped.gguf')
+        row['foreign'] = attempt(foreign, work / 'stripped.gguf', golden)
     shutil.rmtree(work)
     return row
 
@@ -201,4 +202,5 @@ def main():
         print('%d. %s' % (i + 1, n.replace('|', '\\|')))
 
 
-main()
+if __name__ == "__main__":
+    main()

@@ -1,8 +1,9 @@
 """GGUF files by llama.cpp's own converter of tiny models, one a family, in F32: what conversions.py --gguf takes for others' files.
 
-    converted.py LLAMA_CPP OUT --models DIR … [FAMILY …]
+    converted.py BINARY LLAMA_CPP OUT --models DIR … [FAMILY …]
 
-DIR holds a folder a model as the zoo does (models.py). What the converter
+DIR holds a folder a model as the zoo does (models.py). Of a family's models the first counts for whose file BINARY gives PyTorch's logits, as the
+converter keeps not every option; else the first that it takes at all, and what BINARY says is told. FAMILY.json holds those logits. What the converter
 asks of config.json beside the class's own keys, and its names of tensors, are gguf_variants.py's. A family that the converter does not take is told and
 left out. Needs torch, transformers 5.24 and llama.cpp's sources."""
 import argparse
@@ -10,10 +11,12 @@ import json
 import pathlib
 import re
 import shutil
+import subprocess
 import sys
 import tempfile
 
 p = argparse.ArgumentParser()
+p.add_argument("binary")
 p.add_argument("llama_cpp", type=pathlib.Path)
 p.add_argument("out", type=pathlib.Path)
 p.add_argument("--models", type=pathlib.Path, action="append", default=[])
@@ -25,7 +28,7 @@ import torch  # noqa: E402
 from safetensors.torch import load_file, save_file  # noqa: E402
 
 import gguf_variants as v  # noqa: E402
-from models import folders  # noqa: E402
+from models import variants  # noqa: E402
 
 # What the converter reads beside what gguf_variants.py names: spellings of the same values.
 KEYS = {
@@ -46,14 +49,15 @@ KEYS = {
 RENAMED = {"kimi_linear": [(r"block_sparse_moe\.(gate|up|down)_proj", r"mlp.\1_proj")]}
 
 
-def one(family, folder, root):
+
+def one(family, folder, root, path):
     d = root / family
     shutil.copytree(folder, d)
     for f in d.iterdir():
         f.chmod(0o644)
     config = json.loads((d / "config.json").read_text())
     keys = KEYS.get(family, {})
-    keys = dict(v.KEYS.get(family, {}), **(keys(config) if callable(keys) else keys))
+    keys = dict(v.KEYS.get(folder.name, v.KEYS.get(family, {})), **(keys(config) if callable(keys) else keys))
     gone = [k for k, x in keys.items() if x is v.GONE]
     config = {k: x for k, x in (config | keys).items() if k not in gone}
     if family in v.CLASS:
@@ -63,19 +67,52 @@ def one(family, folder, root):
     for was, name in v.RENAMED.get(family, []) + RENAMED.get(family, []):
         t = {re.sub(was, name, k): x for k, x in t.items()}
     save_file(t, d / "model.safetensors", metadata={"format": "pt"})
-    v.convert(d, a.out / (family + ".gguf"), config, gone, v.gguf.LlamaFileType.ALL_F32)
+    v.convert(d, path, config, gone, v.gguf.LlamaFileType.ALL_F32)
+
+
+def told(path, golden):
+    """What BINARY says of a file: None where it gives the logits."""
+    ask = json.dumps({k: golden[k] for k in ("input_ids", "decoder_input_ids") if k in golden})
+    r = subprocess.run([a.binary, "logits", str(path), "--json", "--exact"], input=ask, capture_output=True, text=True)
+    if r.returncode:
+        return " ".join(r.stderr.split())[:300]
+    got, want = json.loads(r.stdout).get("logits"), golden["logits"]
+    if got is None:
+        return "rows without a head"
+    e = max(abs(x - y) for p, q in zip(got, want) for x, y in zip(p, q)) / max(abs(x) for row in want for x in row)
+    return None if e <= 1e-4 else "other logits (%.0e)" % e
+
+
+def family_file(family, choices):
+    """Makes FAMILY.gguf and FAMILY.json, and says what came of it."""
+    path, first, why = a.out / (family + ".gguf"), None, []
+    for folder in choices:
+        root = pathlib.Path(tempfile.mkdtemp())
+        trial = root / "trial.gguf"
+        try:
+            one(family, folder, root, trial)
+        except BaseException as e:  # the converter ends in all kinds of ways
+            why.append("%s: %s %s" % (folder.name, type(e).__name__, str(e)[:200].replace("\n", " ")))
+            shutil.rmtree(root)
+            continue
+        says = told(trial, json.loads((folder / "golden.json").read_text()))
+        if says:
+            why.append("%s: %s" % (folder.name, says))
+        if first is None or says is None:
+            shutil.copy(trial, path)
+            shutil.copy(folder / "golden.json", a.out / (family + ".json"))
+            (a.out / (family + ".json")).chmod(0o644)
+            first = folder
+        shutil.rmtree(root)
+        if says is None:
+            return "%s is right%s" % (folder.name, "; not " + "; ".join(why) if why else "")
+    return "NOT: " + "; ".join(why)
 
 
 def main():
     a.out.mkdir(parents=True, exist_ok=True)
-    for family, folder in sorted(folders(a.models, a.families).items()):
-        root = pathlib.Path(tempfile.mkdtemp())
-        try:
-            one(family, folder, root)
-        except BaseException as e:  # the converter ends in all kinds of ways
-            (a.out / (family + ".gguf")).unlink(missing_ok=True)
-            print(family, "NOT", type(e).__name__, str(e)[:200].replace("\n", " "))
-        shutil.rmtree(root)
+    for family, choices in sorted(variants(a.models, a.families).items()):
+        print(family, family_file(family, choices), flush=True)
 
 
 main()

@@ -1,9 +1,9 @@
 """Folders of tiny models, one a family."""
 
 
-def folders(roots, families):
-    """{family: folder} of the first root that has the family: FAMILY itself, else FAMILY~gguf, FAMILY~base, or the first of its variants. Those
-    that leave keys to their class (bare) come last: other programs do not know the class's values."""
+def variants(roots, families):
+    """{family: folders, the first first}, of each root in turn: FAMILY itself, FAMILY~gguf, FAMILY~base, its other variants. Those that leave keys
+    to their class (bare) come last: other programs do not know the class's values."""
     order = ['', 'gguf', 'base', None, 'bare']
 
     def place(f):
@@ -12,10 +12,13 @@ def folders(roots, families):
 
     found = {}
     for root in roots:
-        here = {}
         for f in sorted(root.iterdir(), key=place):
             name = f.name.split('~')[0]
             if (f / 'golden.json').exists() and (not families or name in families):
-                here.setdefault(name, f)
-        found = here | found
+                found.setdefault(name, []).append(f)
     return found
+
+
+def folders(roots, families):
+    """{family: the first of its folders}."""
+    return {name: list[0] for name, list in variants(roots, families).items()}
