@@ -3,13 +3,9 @@ package main
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
-
-	"golang.org/x/term"
 )
 
 // errInterrupt is Ctrl-C on an empty line.
@@ -25,50 +21,6 @@ const (
 	// The rest of a key's sequence comes within this time of its escape byte.
 	escapeWait = 50 * time.Millisecond
 )
-
-// arrival is bytes of the terminal and when they came.
-type arrival struct {
-	b  []byte
-	at time.Time
-}
-
-// press is a key and when it came.
-type press struct {
-	key
-	at time.Time
-}
-
-// burst tells an Enter that a person pressed from the line ends of a text that
-// comes as keys. An Enter counts only when nothing follows it within quiet.
-type burst struct {
-	last  time.Time
-	lines int // Enters of this burst that were line ends
-	held  bool
-}
-
-// key notes a key; true where the Enter before it was a line's end.
-func (b *burst) key(at time.Time, enter bool) bool {
-	if at.Sub(b.last) >= quiet {
-		b.lines = 0
-	}
-	end := b.held
-	if end {
-		b.lines++
-	}
-	b.held, b.last = enter, at
-	return end
-}
-
-// late says whether a key at this time leaves the held Enter a person's.
-func (b *burst) late(at time.Time) bool { return b.held && at.Sub(b.last) >= quiet }
-
-// settle ends the burst: true where a person pressed Enter, false where it was
-// the last line's end of a pasted text.
-func (b *burst) settle() bool {
-	send := b.held && b.lines == 0
-	b.held, b.lines = false, 0
-	return send
-}
 
 // editor reads messages from a person: one or many lines, edited until Enter
 // sends them. Between two reads its watch keeps what is typed for the next.
@@ -91,25 +43,6 @@ type editor struct {
 	drawn  []screenRow // rows on the screen, above which the cursor is
 	cursor int         // row of the cursor in drawn
 	top    int         // first row of the text in drawn
-}
-
-// pump reads r to its end into a channel.
-func pump(r io.Reader) <-chan arrival {
-	ch := make(chan arrival, 64)
-	go func() {
-		defer close(ch)
-		for {
-			b := make([]byte, 4096)
-			n, err := r.Read(b)
-			if n > 0 {
-				ch <- arrival{b[:n], time.Now()}
-			}
-			if err != nil {
-				return
-			}
-		}
-	}()
-	return ch
 }
 
 // read returns a message when Enter sends it, errInterrupt after Ctrl-C on an
@@ -345,94 +278,3 @@ func (e *editor) ahead(k key, interrupt func()) {
 }
 
 func (e *editor) remember(s string) error { return e.history.add(s) }
-
-// draw shows the line, or as much around the cursor as the screen holds.
-func (e *editor) draw() {
-	columns, height := e.size()
-	rows, row, col := layout(e.line.text, e.line.pos, columns, firstPrompt, morePrompt)
-	height = max(1, min(height, len(rows)))
-	e.top = max(min(e.top, row, len(rows)-height), row-height+1, 0)
-	rows = rows[e.top : e.top+height]
-	var b strings.Builder
-	b.WriteString("\x1b[?25l")
-	e.erase(&b, columns)
-	for i, r := range rows {
-		if i > 0 {
-			b.WriteString("\r\n")
-		}
-		b.WriteString(r.text)
-	}
-	e.drawn, e.cursor = rows, row-e.top
-	if up := len(rows) - 1 - e.cursor; up > 0 {
-		fmt.Fprintf(&b, "\x1b[%dA", up)
-	}
-	b.WriteString("\r")
-	if col > 0 {
-		fmt.Fprintf(&b, "\x1b[%dC", col)
-	}
-	b.WriteString("\x1b[?25h")
-	io.WriteString(e.out, b.String())
-}
-
-// erase takes away what was drawn. A terminal that was made narrower since has
-// broken the rows.
-func (e *editor) erase(b *strings.Builder, columns int) {
-	up := 0
-	for _, r := range e.drawn[:e.cursor] {
-		up += 1 + max(0, r.width-1)/max(1, columns)
-	}
-	if up > 0 {
-		fmt.Fprintf(b, "\x1b[%dA", up)
-	}
-	b.WriteString("\r\x1b[J")
-}
-
-// leave shows the whole text, however long, and goes to the row below.
-func (e *editor) leave(mark string) {
-	columns, _ := e.size()
-	rows, _, _ := layout(e.line.text, 0, columns, firstPrompt, morePrompt)
-	var b strings.Builder
-	e.erase(&b, columns)
-	for i, r := range rows {
-		if i > 0 {
-			b.WriteString("\r\n")
-		}
-		b.WriteString(r.text)
-	}
-	b.WriteString(mark + "\r\n")
-	io.WriteString(e.out, b.String())
-	e.drawn, e.cursor, e.top = nil, 0, 0
-}
-
-// openEditor makes the terminal give single keys until done is called.
-func openEditor(in, out *os.File, h *messageHistory) (e *editor, done func(), err error) {
-	old, err := term.MakeRaw(int(in.Fd()))
-	if err != nil {
-		return nil, nil, fmt.Errorf("chat: terminal: %w", err)
-	}
-	enter := func() {
-		keepNewlines(in, out)
-		io.WriteString(out, "\x1b[?2004h") // bracketed paste
-	}
-	done = func() {
-		io.WriteString(out, "\x1b[?2004l")
-		_ = term.Restore(int(in.Fd()), old)
-	}
-	e = &editor{in: pump(in), out: out, history: h}
-	e.size = func() (int, int) {
-		w, h, err := term.GetSize(int(out.Fd()))
-		if err != nil || w < 1 || h < 1 {
-			return 80, 24
-		}
-		return max(w, 4), h
-	}
-	e.suspend = func() {
-		done()
-		suspendProgram()
-		if _, err := term.MakeRaw(int(in.Fd())); err == nil {
-			enter()
-		}
-	}
-	enter()
-	return e, done, nil
-}
