@@ -162,8 +162,8 @@ has a masked-LM head.`,
 		Example: `  inferflow fill-mask ./masked-lm "Paris is the [MASK] of France."`,
 		Args:    argsBetween(1, 1<<20, "a model and texts"),
 		RunE: func(c *cobra.Command, args []string) error {
-			if top < 1 {
-				return usagef("--top %d: want at least 1", top)
+			if top < 1 || top > embed.MaxWords {
+				return usagef("--top %d: want 1 to %d", top, embed.MaxWords)
 			}
 			return f.with(c.Context(), args, embed.OutputLogits, func(ctx context.Context, s *embed.Service, texts []string) error {
 				list := fillList{top: top, n: len(texts), encode: func(i int) (embed.Text, error) { return s.EncodeMasked(texts[i]) }}

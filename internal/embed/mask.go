@@ -74,11 +74,17 @@ func (s *Service) mask() (int32, bool) {
 // many rows as it has masks.
 const fillsAtOnce = 4
 
+// MaxWords is the largest number of words that Fill finds for a mask.
+const MaxWords = 1000
+
 // Fill computes for each mask the k likeliest tokens. It waits while others fill
 // as many texts as are kept at once; ctx ends that too.
 func (s *Service) Fill(ctx context.Context, t Text, k int) ([][]Word, error) {
 	if s.Output != OutputLogits {
 		return nil, fmt.Errorf("embed: %w: it has no head for masked words", ErrOutput)
+	}
+	if k < 1 || k > MaxWords {
+		return nil, fmt.Errorf("embed: %w: %d words for a mask were asked for; 1 to %d are possible", ErrRequest, k, MaxWords)
 	}
 	select {
 	case s.fills <- struct{}{}:

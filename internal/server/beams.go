@@ -51,6 +51,9 @@ func (c *common) search(p *complete.Params) error {
 			p.Sample.Temperature = 0 // a single beam is the likeliest token each time
 		}
 	}
+	if c.BestOf != nil && *c.BestOf != p.N && !c.wide() {
+		return badRequest("best_of", "best_of: only the value of n (%d) is served without use_beam_search", p.N)
+	}
 	if name := c.clash(); name != "" && c.searches() {
 		return badRequest(name, "%s: a search with beams draws no tokens; leave it out", name)
 	}

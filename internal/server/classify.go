@@ -36,14 +36,8 @@ type classData struct {
 // classify answers with the classes of each text, the likeliest first.
 func (v *Server) classify(w http.ResponseWriter, r *http.Request) error {
 	var q classifyRequest
-	if err := v.readJSON(w, r, &q); err != nil {
-		return err
-	}
-	e, err := v.texts(embed.OutputScores)
+	e, err := v.begin(w, r, &q, &q.Model, embed.OutputScores)
 	if err != nil {
-		return err
-	}
-	if err := v.known(q.Model); err != nil {
 		return err
 	}
 	if q.Top != nil && *q.Top < 1 {
@@ -59,6 +53,13 @@ func (v *Server) classify(w http.ResponseWriter, r *http.Request) error {
 	}
 	if len(texts)*each > mostClasses {
 		return badRequest("input", "input: %d texts with %d classes for each are more than the %d classes of one answer; send fewer texts or a smaller top_n", len(texts), each, mostClasses)
+	}
+	longest := 0
+	for _, label := range e.Model.Labels() {
+		longest = max(longest, quotedBytes(label))
+	}
+	if err := withinAnswer(len(texts)*each*(longest+objectBytes), "the labels", "send fewer texts or a smaller top_n"); err != nil {
+		return err
 	}
 	all, err := e.Classes(r.Context(), texts)
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 	"fmt"
 	"math"
 	"net/http"
-	"slices"
 
 	"github.com/inferflow/inferflow/internal/embed"
 	"github.com/inferflow/inferflow/spec"
@@ -34,68 +33,6 @@ func (v *Server) writes(h func(http.ResponseWriter, *http.Request) error) func(h
 
 func (v *Server) unsupported(format string, a ...any) error {
 	return &apiError{Status: http.StatusBadRequest, Code: "unsupported_model", Param: "model", Message: fmt.Sprintf(format, a...)}
-}
-
-// doors are the addresses that answer for the model.
-func (v *Server) doors() string {
-	switch {
-	case v.e == nil:
-		return "/v1/chat/completions and /v1/completions"
-	case v.e.Output == spec.OutputEmbedding:
-		return "/v1/embeddings and /v1/rerank"
-	case v.e.Output == embed.OutputLogits:
-		return "/v1/fill-mask"
-	case v.e.Width() == 1:
-		return "/v1/rerank and /v1/classify"
-	}
-	return "/v1/classify"
-}
-
-// texts is the service of texts, or why there is none.
-func (v *Server) texts(output string) (*embed.Service, error) {
-	what, task := "vectors", "embed"
-	if output == embed.OutputScores {
-		what, task = "classes", "classify"
-	}
-	if output == embed.OutputLogits {
-		what, task = "words for masks", "fill-mask"
-	}
-	switch {
-	case v.e == nil && (task != "embed" || v.s.Encodes()):
-		return nil, v.unsupported("%s is served for writing texts and gives no %s; use %s", v.o.Name, what, v.doors())
-	case v.e == nil:
-		return nil, v.unsupported("%s is served for writing texts; start inferflow serve with --task embed for its embeddings", v.o.Name)
-	case output != "" && v.e.Output != output && !v.could(output):
-		return nil, v.unsupported("%s is served for %s, and the model has no head for %s; use %s", v.o.Name, v.served(), what, v.doors())
-	case output != "" && v.e.Output != output:
-		return nil, v.unsupported("%s is served for %s and gives no %s; use %s, or start inferflow serve with --task %s", v.o.Name, v.served(), what, v.doors(), task)
-	}
-	return v.e, nil
-}
-
-// could says that the model has an output beside the one that is served.
-func (v *Server) could(output string) bool {
-	m := v.e.Model
-	switch output {
-	case spec.OutputEmbedding: // any rows have a mean
-		return true
-	case embed.OutputLogits:
-		return m.Whole() && slices.Contains(m.Traced.Gives, output)
-	}
-	return slices.Contains(m.Traced.Gives, output)
-}
-
-// served is what a service of texts gives.
-func (v *Server) served() string {
-	switch {
-	case v.e.Output == spec.OutputEmbedding:
-		return "vectors"
-	case v.e.Output == embed.OutputLogits:
-		return "words for masks"
-	case v.e.Width() == 1:
-		return "the relevance of texts"
-	}
-	return "classes"
 }
 
 // embeddingsRequest is the body of POST /v1/embeddings. Input is a string, a
@@ -149,28 +86,27 @@ type inputUsage struct {
 
 func (v *Server) embeddings(w http.ResponseWriter, r *http.Request) error {
 	var q embeddingsRequest
-	if err := v.readJSON(w, r, &q); err != nil {
-		return err
-	}
-	e, err := v.texts(spec.OutputEmbedding)
+	e, err := v.begin(w, r, &q, &q.Model, spec.OutputEmbedding)
 	if err != nil {
-		return err
-	}
-	if err := v.known(q.Model); err != nil {
 		return err
 	}
 	if q.Format != "" && q.Format != "float" && q.Format != "base64" {
 		return badRequest("encoding_format", "encoding_format: %.40q is neither \"float\" nor \"base64\"", q.Format)
 	}
 	o := embed.Options{Prompt: q.Prompt, Truncate: q.Truncate, Normalize: q.Normalize}
+	width := e.Width()
 	if q.Dimensions != nil {
-		if o.Dimensions = *q.Dimensions; o.Dimensions < 1 || o.Dimensions > e.Width() {
-			return badRequest("dimensions", "dimensions: %d is outside 1 to %d", o.Dimensions, e.Width())
+		if o.Dimensions = *q.Dimensions; o.Dimensions < 1 || o.Dimensions > width {
+			return badRequest("dimensions", "dimensions: %d is outside 1 to %d", o.Dimensions, width)
 		}
+		width = o.Dimensions
 	}
 	texts, err := v.inputs(e, q.Input, o)
 	if err != nil {
 		return textError(err, "input")
+	}
+	if err := withinAnswer(vectorBytes(len(texts), width, q.Format), manyVectors(len(texts), width), "send fewer texts, ask for fewer dimensions or for base64"); err != nil {
+		return err
 	}
 	vectors, err := e.Vectors(r.Context(), texts, o)
 	if err != nil {
@@ -281,23 +217,9 @@ type rerankResult struct {
 
 func (v *Server) rerank(w http.ResponseWriter, r *http.Request) error {
 	var q rerankRequest
-	if err := v.readJSON(w, r, &q); err != nil {
-		return err
-	}
-	e, err := v.texts("")
+	e, err := v.begin(w, r, &q, &q.Model, relevance)
 	if err != nil {
 		return err
-	}
-	if e.Output == embed.OutputLogits {
-		return v.unsupported("%s is served for %s and gives no relevance; use %s, or start inferflow serve with --task rerank", v.o.Name, v.served(), v.doors())
-	}
-	if e.Output == embed.OutputScores && e.Width() != 1 {
-		return v.unsupported("%s sorts texts into %d classes; a reranker has one score: use %s, or start inferflow serve with --task embed", v.o.Name, e.Width(), v.doors())
-	}
-	if q.Model != "" { // older clients of /rerank name none
-		if err := v.known(q.Model); err != nil {
-			return err
-		}
 	}
 	docs, err := q.texts()
 	if err != nil {

@@ -2,6 +2,7 @@ package server
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 
@@ -27,33 +28,26 @@ type filledText struct {
 	Masks  [][]filledWord `json:"masks"` // in the order of the text
 }
 
-// Words for a mask, where a request names no number, and at most; and of one
-// answer, for all masks of all texts.
+// Words for a mask, where a request names no number; and of one answer, for all
+// masks of all texts.
 const (
-	fillWords     = 5
-	mostFillWords = 1000
-	mostWords     = 1 << 17
+	fillWords = 5
+	mostWords = 1 << 17
 )
 
 // fillMask answers with the likeliest words for each mask of each text.
 func (v *Server) fillMask(w http.ResponseWriter, r *http.Request) error {
 	var q fillRequest
-	if err := v.readJSON(w, r, &q); err != nil {
-		return err
-	}
-	e, err := v.texts(embed.OutputLogits)
+	e, err := v.begin(w, r, &q, &q.Model, embed.OutputLogits)
 	if err != nil {
-		return err
-	}
-	if err := v.known(q.Model); err != nil {
 		return err
 	}
 	top := fillWords
 	if q.Top != nil {
 		top = *q.Top
 	}
-	if top < 1 || top > mostFillWords {
-		return badRequest("top_n", "top_n: %d is outside 1 to %d", top, mostFillWords)
+	if top < 1 || top > embed.MaxWords {
+		return badRequest("top_n", "top_n: %d is outside 1 to %d", top, embed.MaxWords)
 	}
 	texts, ok := oneOrMany(q.Input)
 	if !ok {
@@ -70,7 +64,7 @@ func (v *Server) fillMask(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	data, used := make([]filledText, len(texts)), inputUsage{}
+	data, used, size := make([]filledText, len(texts)), inputUsage{}, 0
 	for i, enc := range encoded {
 		filled, err := e.Fill(r.Context(), enc, top)
 		if err != nil {
@@ -78,6 +72,10 @@ func (v *Server) fillMask(w http.ResponseWriter, r *http.Request) error {
 		}
 		used.Prompt += len(enc.IDs)
 		data[i] = filledText{Object: "fill_mask", Index: i, Masks: words(filled)}
+		size += filledBytes(filled)
+		if err := withinAnswer(size, fmt.Sprintf("the words of the first %d texts", i+1), "send fewer texts or a smaller top_n"); err != nil {
+			return err
+		}
 	}
 	used.Total = used.Prompt
 	writeJSON(w, http.StatusOK, map[string]any{"id": v.newID("fill-"), "object": "list", "model": q.Model, "data": data, "usage": used})
@@ -108,6 +106,16 @@ func fillError(err error) error {
 		e.Message = strings.TrimSuffix(e.Message, truncateHint)
 	}
 	return err
+}
+
+// filledBytes bounds what the words of a text take in an answer.
+func filledBytes(filled [][]embed.Word) (n int) {
+	for _, list := range filled {
+		for _, w := range list {
+			n += quotedBytes(w.Text) + objectBytes
+		}
+	}
+	return n
 }
 
 func words(filled [][]embed.Word) [][]filledWord {

@@ -146,6 +146,9 @@ func (v *Server) params(c *common, maxTokens *int, maxName string) (p complete.P
 	if err := c.search(&p); err != nil {
 		return p, err
 	}
+	if err := c.idle(&p.Sample); err != nil {
+		return p, err
+	}
 	if maxTokens != nil {
 		if p.Max = *maxTokens; p.Max < 1 {
 			return p, badRequest(maxName, "%s: %d is less than 1", maxName, p.Max)

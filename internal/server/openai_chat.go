@@ -60,6 +60,12 @@ func (q *chatRequest) check() error {
 	if choice := strings.Trim(string(q.ToolChoice), `"`); len(q.Tools) > 0 && choice != "none" {
 		return badRequest("tools", "tools: calling tools is not served yet; leave them out or set tool_choice to none")
 	}
+	if choice := strings.Trim(string(q.ToolChoice), `"`); len(q.Tools) == 0 && choice != "" && choice != "null" && choice != "none" && choice != "auto" {
+		return badRequest("tool_choice", "tool_choice is only possible with tools")
+	}
+	if q.Continue != nil && *q.Continue && q.Generation != nil && *q.Generation {
+		return badRequest("add_generation_prompt", "add_generation_prompt and continue_final_message contradict each other: the end of the conversation is continued, or a new message begins")
+	}
 	if q.TopLogprobs != nil && *q.TopLogprobs != 0 && !q.Logprobs {
 		return badRequest("top_logprobs", "top_logprobs is only possible with logprobs")
 	}

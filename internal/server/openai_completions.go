@@ -187,8 +187,6 @@ func (q *completionRequest) check(p *complete.Params) error {
 	switch {
 	case q.Suffix != nil && *q.Suffix != "":
 		return badRequest("suffix", "suffix: text after the answer is not served")
-	case q.BestOf != nil && *q.BestOf != p.N && !q.wide():
-		return badRequest("best_of", "best_of: only the value of n (%d) is served", p.N)
 	case q.Logprobs != nil && (*q.Logprobs < 0 || *q.Logprobs > 20):
 		return badRequest("logprobs", "logprobs: %d is outside 0 to 20", *q.Logprobs)
 	}
