@@ -14,7 +14,7 @@ update h ← a·h + b·x is linear_scan(b·x, log(a)).
 - x: a value [..].
 - g: the logarithm of the decay, at most 0: in the shape of x, or a vector of as many numbers as x has; a value, a weight or a number. There is no broadcast: beside an x [4, 8], [4, 1] does not
   fit; x * 0 + g makes it as large.
-Errors: a g of another count; a number above 0 (a value's or a tensor's is not looked at, and the state grows without end); rows of an encoder-decoder's source.
+Errors: a g of another count; a number above 0 (a value's or a tensor's is not looked at, and the state grows without end).
 `
 
 func doLinearScan(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
@@ -27,9 +27,6 @@ func doLinearScan(t *tracer, name string, args starlark.Tuple, kwargs []starlark
 		return x, nil
 	}
 	shape, n := x.node.Shape, graph.Product(x.node.Shape)
-	if x.node.Rows == graph.RowsMemory {
-		return t.made(nil, graph.NoState(name))
-	}
 	rate, err := t.rate(g, []int{n})
 	if rate == nil || err != nil {
 		return x, err
@@ -65,7 +62,7 @@ attention, GLA, HGRN-2, RWKV-4 to 6, mLSTM and kernel attention are this with on
 - norm: y is divided by what it would be for a v of 1, d: "sum" by d + eps (RWKV-4, kernel attention); "max" by max(|d|, 1) + eps (mLSTM).
 - eps: a number; beside i it is added to the scaled d, d·exp(−m), as mLSTM's reference does.
 - tile: head h reads key head h mod K.
-Errors: heads or widths that do not fit, i without a norm; a number above 0 for g (a value's or a tensor's is not looked at, and the state grows without end); rows of an encoder-decoder's source.
+Errors: heads or widths that do not fit, i without a norm; a number above 0 for g (a value's or a tensor's is not looked at, and the state grows without end).
 `
 
 func doLinearAttention(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {

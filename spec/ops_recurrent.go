@@ -28,7 +28,7 @@ follows. The sequence keeps the last K − 1 rows of x; nothing need be said of 
 - x: a value of D numbers, in any shape: [D], [n, d], []. They are the channels; the result has the shape of x.
 - weight: the name of a stored tensor, or a weight, [D, K], or [D, 1, K] as PyTorch stores it. The last tap is that of the token itself.
 - bias: None: taken if stored; True: must be stored; False: must not be; or a name or a weight [D].
-Errors: another number of channels; the encoder of an encoder-decoder and its memory, whose rows keep no state.
+Errors: another number of channels.
 `
 
 func doConv1D(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
@@ -62,10 +62,9 @@ func doConv1D(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tup
 
 const docShift = `shift(x, n=1)
 The value of n tokens ago, zeros before the first: RWKV's token shift is shift(x). The sequence keeps the last n rows of x. In a model that takes texts
-whole, n below 0 is the value of −n tokens ahead, zeros after the last.
+whole, and in an encoder, n below 0 is the value of −n tokens ahead, zeros after the last.
 - x: a value of any shape, [] too.
 - n: a whole number.
-Errors: the encoder of an encoder-decoder and its memory, whose rows keep no state, nor see rows ahead so: attention by distance_bias is the way there.
 `
 
 func doShift(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
@@ -80,6 +79,24 @@ func doShift(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tupl
 	return t.made(t.b.Shift(x.node, n))
 }
 
+const docReverse = `reverse(x)
+The rows of the text, the last first: row t becomes row n − 1 − t. For encoders and models that see their texts whole: reverse(ssd_scan(reverse(x), …)) is a scan from the end
+(torch.flip over the tokens). What is the same for all tokens stays as it is.
+- x: a value of any shape.
+Errors: with it, a model cannot answer token by token.
+`
+
+func doReverse(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var x *value
+	if err := starlark.UnpackArgs(name, args, kwargs, "x", &x); err != nil {
+		return nil, err
+	}
+	if x.node == nil {
+		return x, nil
+	}
+	return t.made(t.b.Reverse(x.node))
+}
+
 const docScan = `ssd_scan(x, B, C, dt, A)
 The selective state space recurrence, token by token: S ← exp(dt·A)·S + (dt·x) ⊗ B, then y = S·C; S [H, P, N] starts at zero. Gives [H, P], the shape of x. Add D·x yourself.
 SSD (Dao and Gu 2024) has a decay for each head, S6 (Gu and Dao 2023) one for each channel and component of the state: its channels are heads of one component.
@@ -89,7 +106,7 @@ SSD (Dao and Gu 2024) has a decay for each head, S6 (Gu and Dao 2023) one for ea
 - dt: [H], after softplus and clamp.
 - A: at most 0, a value, a weight or a number: [H], one decay a head, or [H, N], one for each component. neg_exp(tensor(…)) where the logarithm is stored.
 For a decay that does not multiply the input, see linear_attention and linear_scan.
-Errors: heads, groups or widths that do not fit; a number above 0 for A (a value's or a tensor's is not looked at, and the state grows without end); rows of an encoder-decoder's source.
+Errors: heads, groups or widths that do not fit; a number above 0 for A (a value's or a tensor's is not looked at, and the state grows without end).
 `
 
 func doScan(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
@@ -203,7 +220,7 @@ scale q and k yourself.
 - beta: [H], or a number.
 - tile: head h reads key head h mod K.
 Where k is [n, K, dk] and v [n, H, dv], with beta [n, H], a token takes n steps before it is read (DeltaProduct, Siems et al. 2025); the decay is that of the first.
-Errors: heads or widths that do not fit; a number above 0 for g (a value's or a tensor's is not looked at, and the state grows without end); rows of an encoder-decoder's source.
+Errors: heads or widths that do not fit; a number above 0 for g (a value's or a tensor's is not looked at, and the state grows without end).
 `
 
 func doGatedDelta(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
@@ -234,7 +251,7 @@ Gives [H, dv]. RWKV-7 has q = r, g = −exp(−0.5)·sigmoid(w), a = −κ and b
 - g: the logarithm of the decay, at most 0: [H], or [H, dk] for one of each channel; a value, a weight or a number.
 - tile: head h reads key head h mod K.
 Where k, a and b are [n, K, dk] and v [n, H, dv], a token takes n steps before it is read; the decay is that of the first.
-Errors: heads or widths that do not fit; a number above 0 for g (a value's or a tensor's is not looked at, and the state grows without end); rows of an encoder-decoder's source.
+Errors: heads or widths that do not fit; a number above 0 for g (a value's or a tensor's is not looked at, and the state grows without end).
 `
 
 func doGeneralDelta(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {

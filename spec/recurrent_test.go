@@ -46,6 +46,7 @@ var before = map[string]string{
 	"RWKV-5":        "r, k, v, w = grid, grid, grid, grid",
 	"RWKV-7:":       "r, k, v, w, kk, a = grid, grid, grid, grid, grid, grid",
 	"DeltaProduct:": "q, k, v, g, beta = grid, reshape(slice(e, 0, 24), [3, 2, 4]), reshape(slice(e, 0, 24), [3, 2, 4]), -1, reshape(slice(e, 0, 6), [3, 2])",
+	"Both":          "u, dt, B, C, A = row, row, slice(e, 0, 3), slice(e, 3, 6), -1",
 	"mLSTM:":        "q, k, v, f, i = grid, grid, grid, slice(e, 0, 2), slice(e, 0, 2)",
 	"Attention":     "q, k, v = grid, grid, grid",
 	"RWKV's":        "h, mix = row, 0.5",

@@ -157,7 +157,7 @@ func eachUse(g *graph.Graph, f func(read, by int)) {
 // local says whether a node's row depends on the same row of its inputs alone.
 func local(n *graph.Node) bool {
 	_, keeps := graph.CacheOf(n)
-	return !keeps && n.Op != graph.OpPool && n.Op != graph.OpBlockSum && n.Op != graph.OpBlockAttn
+	return !keeps && n.Op != graph.OpPool && n.Op != graph.OpReverse && n.Op != graph.OpBlockSum && n.Op != graph.OpBlockAttn
 }
 
 // outDomain marks the nodes that only the wanted rows need.
@@ -255,6 +255,10 @@ func (c *cover) emit(n *graph.Node) error {
 			}
 		}
 	} else if n.Op == graph.OpAttention && c.attention(n) {
+		return nil
+	}
+	if n.Op == graph.OpReverse {
+		c.push(n, program.KindReverse, []int{n.ID}, &program.Reverse{In: c.want(n.In[0]), Out: c.bufs[n.ID]})
 		return nil
 	}
 	if n.Op == graph.OpPool {

@@ -185,6 +185,15 @@ func (b *Builder) ofSource(in ...**Node) error {
 	return nil
 }
 
+// Reverse gives the rows of a whole sequence, the last first; what is the same
+// for all tokens stays as it is.
+func (b *Builder) Reverse(x *Node) (*Node, error) {
+	if x.Rows == RowsConst {
+		return x, nil
+	}
+	return b.Add(OpReverse, nil, nil, x)
+}
+
 // AddRope numbers a rotary table.
 func (b *Builder) AddRope(t *RopeTable) int {
 	b.G.Ropes = append(b.G.Ropes, t)

@@ -104,6 +104,7 @@ const (
 	OpScan            Op = "ssd_scan"         // selective state space recurrence; *ScanAttr
 	OpGatedDelta      Op = "gated_delta"      // gated delta rule; *DeltaAttr
 	OpLinearAttention Op = "linear_attention" // attention read from a state; *LinearAttentionAttr
+	OpReverse         Op = "reverse"          // the rows of a whole sequence, the last first
 
 	// Of latent and sparse attention; see latent.go.
 	OpHeadLinear   Op = "head_linear"   // [H,d] by a matrix a head → [H,e]; *HeadLinearAttr

@@ -63,11 +63,13 @@ func infer(g *Graph, op Op, attr any, want []int, in []*Node) (shape []int, rows
 		rows = RowsToken
 		shape, err = inferIndex(g, a, in)
 	case *ConvAttr, *ScanAttr, *DeltaAttr, *LinearAttentionAttr:
-		if rows == RowsMemory {
-			return nil, 0, NoState(word)
+		if rows == RowsConst {
+			rows = RowsToken
 		}
-		rows = RowsToken
 		shape, err = inferState(g, attr, in)
+		if c, _ := CacheOf(&Node{Attr: attr}); err == nil && g.Caches[c].Memory != (rows == RowsMemory) {
+			err = fmt.Errorf("%s: its state is not of the rows that it reads", word)
+		}
 	case *PoolAttr:
 		shape, err = inferPool(a, in[0])
 	case *ParamAttr:
@@ -89,16 +91,11 @@ var arity = map[Op]int{
 	OpTokens: 0, OpPositions: 0, OpTypes: 0, OpPool: 1, OpParam: 0, OpConst: 0, OpEmbed: 1, OpLinear: 1, OpNorm: 1, OpUnary: 1, OpBinary: 2, OpWhere: 3,
 	OpReduce: 1, OpSoftmax: 1, OpReshape: 1, OpTranspose: 1, OpSlice: 1, OpConcat: -1, OpGather: 2, OpRope: 1, OpAttention: -1,
 	OpRoute: 1, OpExperts: 2, OpBlockSum: 1, OpBlockAttn: 5, OpConv1D: 1, OpScan: 5, OpGatedDelta: -1, OpLinearAttention: -1,
-	OpHeadLinear: 1, OpIndex: 3, OpExpertLinear: 2, OpDot: 2, OpJoin: -1, OpStored: 3,
+	OpHeadLinear: 1, OpIndex: 3, OpExpertLinear: 2, OpDot: 2, OpJoin: -1, OpStored: 3, OpReverse: 1,
 }
 
 func anyMemory(in []*Node) bool {
 	return slices.ContainsFunc(in, func(n *Node) bool { return n.Rows == RowsMemory })
-}
-
-// NoState is the error of a word that keeps a state where no state is kept.
-func NoState(word string) error {
-	return fmt.Errorf("%s: keeps a state of the tokens, and rows of the source keep none: it is not possible in the encoder of an encoder-decoder, nor of its memory", word)
 }
 
 // joinRows joins what the inputs are rows of; word is how the operation is written.
@@ -184,6 +181,11 @@ func inferPlain(op Op, want []int, in []*Node, rows Rows) ([]int, Rows, error) {
 	switch op {
 	case OpTypes:
 		return []int{}, RowsToken, nil
+	case OpReverse:
+		if rows == RowsConst {
+			return nil, 0, fmt.Errorf("reverse: the value is the same for all tokens")
+		}
+		return in[0].Shape, rows, nil
 	case OpSoftmax:
 		if len(in[0].Shape) == 0 {
 			return nil, 0, fmt.Errorf("softmax: needs at least one axis")

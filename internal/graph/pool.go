@@ -21,7 +21,7 @@ func inferPool(a *PoolAttr, x *Node) ([]int, error) {
 }
 
 // Whole says that a sequence cannot be computed in parts: some row that an
-// output needs sees later rows (attention with the full mask, pooling, a shift from ahead).
+// output needs sees later rows (attention with the full mask, pooling, a shift from ahead, reversed rows).
 func Whole(g *Graph) bool {
 	live := g.Live()
 	for i, n := range g.Nodes {
@@ -31,7 +31,7 @@ func Whole(g *Graph) bool {
 		if n.Rows == RowsMemory {
 			continue // a source is whole in any case
 		}
-		if a, ok := n.Attr.(*AttentionAttr); ok && a.Mask == MaskFull && !a.Cross || n.Op == OpPool {
+		if a, ok := n.Attr.(*AttentionAttr); ok && a.Mask == MaskFull && !a.Cross || n.Op == OpPool || n.Op == OpReverse {
 			return true
 		}
 		if a, ok := n.Attr.(*ConvAttr); ok && a.Shift < 0 {

@@ -190,8 +190,17 @@ func (b *Builder) keep(size int) (cache int) {
 	return len(b.G.Caches) - 1
 }
 
-// stateful adds a node and takes the cache back where its inputs do not fit.
+// stateful adds a node and takes the cache back where its inputs do not fit. The
+// state of rows of a source begins with each source and is not kept.
 func (b *Builder) stateful(op Op, attr any, cache int, in ...*Node) (*Node, error) {
+	if c := &b.G.Caches[cache]; c.Kind == CacheState {
+		if !anyMemory(in) {
+			if err := b.ofSource(&in[0]); err != nil {
+				return nil, err
+			}
+		}
+		c.Memory = anyMemory(in)
+	}
 	n, err := b.Add(op, attr, nil, in...)
 	if err != nil {
 		b.G.Caches = b.G.Caches[:cache]

@@ -90,6 +90,11 @@ func (b *Pool) visit(f func(b *Buf, write bool)) {
 	f(&b.Out, true)
 }
 
+func (b *Reverse) visit(f func(b *Buf, write bool)) {
+	reads(f, &b.In)
+	f(&b.Out, true)
+}
+
 func (b *Elementwise) visit(f func(b *Buf, write bool)) {
 	for i := range b.Code {
 		if b.Code[i].Op == "load" {
@@ -129,6 +134,7 @@ func (b *MoE) clone() Body       { c := *b; return &c }
 func (b *Index) clone() Body     { c := *b; return &c }
 func (b *Rows) clone() Body      { c := *b; return &c }
 func (b *Pool) clone() Body      { c := *b; return &c }
+func (b *Reverse) clone() Body   { c := *b; return &c }
 func (b *Conv1D) clone() Body    { c := *b; return &c }
 
 func (b *Join) clone() Body {

@@ -12,7 +12,7 @@ import (
 )
 
 // bodies is an empty body of each type.
-var bodies = []Body{&Embed{}, &Norm{}, &Linear{}, &QKV{}, &Attention{}, &Join{}, &Stored{}, &Put{}, &MoE{}, &Index{}, &Heads{}, &Rows{}, &Pool{}, &Elementwise{},
+var bodies = []Body{&Embed{}, &Norm{}, &Linear{}, &QKV{}, &Attention{}, &Join{}, &Stored{}, &Put{}, &MoE{}, &Index{}, &Heads{}, &Rows{}, &Pool{}, &Reverse{}, &Elementwise{},
 	&Conv1D{}, &Recurrent{}, &OpStep{}}
 
 // TestBodies: every buffer of every body is visited, with its own direction,

@@ -119,6 +119,8 @@ func (q *printer) step(s *Step) string {
 		b.WriteString(q.moe(x))
 	case *Pool:
 		fmt.Fprintf(&b, "%s = %s over the sequence of %s", q.buf(x.Out), x.How, q.buf(x.In))
+	case *Reverse:
+		fmt.Fprintf(&b, "%s = rows of %s, the last first", q.buf(x.Out), q.buf(x.In))
 	case *Rows:
 		fmt.Fprintf(&b, "%s = wanted rows of %s", q.buf(x.Out), q.buf(x.In))
 	case *Elementwise:

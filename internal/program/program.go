@@ -50,6 +50,7 @@ const (
 	KindRows        Kind = "Rows"
 	KindElementwise Kind = "Elementwise"
 	KindPool        Kind = "Pool"
+	KindReverse     Kind = "Reverse"
 	KindHeads       Kind = "Heads"
 	KindIndex       Kind = "Index"
 	KindConv1D      Kind = "Conv1D"
@@ -208,6 +209,9 @@ type Pool struct {
 	In, Out Buf
 	How     string
 }
+
+// Reverse writes the rows of each sequence, the last first.
+type Reverse struct{ In, Out Buf }
 
 // Instr is one elementwise operation on registers of a tile: Dst = F(A, B).
 type Instr struct {

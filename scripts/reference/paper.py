@@ -209,12 +209,55 @@ def delta_product(w, ids, c):
     return decoder(w, ids, attend)
 
 
+def mamba(w, x, at, state):
+    """A selective state space mixer of HEADS heads, from the first row to the last."""
+    n = len(x)
+    u, z = w.linear(x, at + 'in_proj', 2 * HIDDEN).chunk(2, -1)
+    u = F.silu(conv(u, w(at + 'conv1d.weight', HIDDEN, 3, spread=0.4), w(at + 'conv1d.bias', HIDDEN, spread=0.2)))
+    b, r, dt = w.linear(u, at + 'x_proj', 2 * state + HEADS).split([state, state, HEADS], -1)
+    dt = F.softplus(dt + w(at + 'dt_bias', HEADS, spread=0.5))
+    y = scan(u.view(n, HEADS, -1), b, r, dt, -torch.exp(w(at + 'A_log', HEADS, spread=0.5)), w(at + 'D', HEADS, mean=1.0, spread=0.2)).reshape(n, -1)
+    return y * F.silu(z)
+
+
+def both_ways(w, x, c, name):
+    for i in range(LAYERS):
+        at = name + '.layers.%d.' % i
+        h = w.norm(x, at + 'norm')
+        y = mamba(w, h, at + 'mamba_fwd.', c['d_state']) + mamba(w, h.flip(0), at + 'mamba_rev.', c['d_state']).flip(0)
+        x = x + w.linear(y, at + 'out_proj', HIDDEN)
+    return w.norm(x, name + '.norm_f')
+
+
+# Schiff et al. 2024, Caduceus, and others: an encoder of masked tokens whose scans run both ways.
+def both_directions(w, ids, c):
+    x = w('backbone.embeddings.weight', VOCAB, HIDDEN, spread=1.0)[ids]
+    return w.linear(both_ways(w, x, c, 'backbone'), 'lm_head', VOCAB)
+
+
+# Pitorro et al. 2024, How effective are state space models for machine translation: scans of both ways in the encoder, scans and cross attention in the decoder.
+def translating(w, ids, c):
+    table = w('shared.weight', VOCAB, HIDDEN, spread=1.0)
+    memory, x = both_ways(w, table[ids], c, 'encoder'), table[torch.tensor(c['decoder'])]
+    for i in range(LAYERS):
+        at = 'decoder.layers.%d.' % i
+        x = x + w.linear(mamba(w, w.norm(x, at + 'norm'), at + 'mamba.', c['d_state']), at + 'out_proj', HIDDEN)
+        h = w.norm(x, at + 'cross_norm')
+        q = heads(w.linear(h, at + 'cross.q_proj', HIDDEN))
+        k, v = heads(w.linear(memory, at + 'cross.k_proj', HIDDEN)), heads(w.linear(memory, at + 'cross.v_proj', HIDDEN))
+        a = merge(torch.softmax(q @ k.transpose(-1, -2) / math.sqrt(q.shape[-1]), -1) @ v)
+        x = x + w.linear(a, at + 'cross.o_proj', HIDDEN)
+    return w.linear(w.norm(x, 'decoder.norm_f'), 'lm_head', VOCAB)
+
+
 FAMILIES = {
     'sigmoid_attention': (sigmoid_attention, {'max_position_embeddings': 64}),
     'pointwise': (pointwise, {'max_distance': 9}),
     'stick_breaking': (stick_breaking, {}),
     'counted_positions': (counted_positions, {'npos_max': 12}),
     'forgetting': (forgetting, {}),
+    'both_directions': (both_directions, {'d_state': 6}),
+    'translating': (translating, {'d_state': 6, 'decoder': [2, 17, 5, 5, 33, 60, 8, 1, 44, 20, 19, 3, 30, 31, 9, 12, 50, 27, 41]}),
     'delta_product': (delta_product, {'num_householder': 3}),
     'meta_tokens': (meta_tokens, {'num_memory_tokens': 7, 'sliding_window': 9, 'mamba_d_state': 6, 'global_attn_idx': [1]}),
 }
@@ -230,6 +273,8 @@ def main():
         ids = torch.randint(0, VOCAB, (LENGTH,), generator=torch.Generator().manual_seed(zlib.crc32(name.encode())))
         logits = family(w, ids, config)
         golden = {'input_ids': ids.tolist(), 'logits': [[float('%.7g' % v) for v in row] for row in logits.tolist()]}
+        if 'decoder' in config:
+            golden['decoder_input_ids'] = config.pop('decoder')
         if len(logits) > LENGTH:  # rows before the text have the ids behind the vocabulary
             golden['input_ids'] = list(range(VOCAB, VOCAB + len(logits) - LENGTH)) + golden['input_ids']
         folder.mkdir(parents=True, exist_ok=True)

@@ -14,10 +14,12 @@ type conv struct {
 	taps [][]float32 // by tap, the oldest first: [d]; none of a shift
 	bias []float32
 	act  func(x []float32) // nil: none
+	// passes says that the rows are those of a source, of which nothing is kept.
+	passes bool
 }
 
 func (l *loader) conv(x *program.Conv1D) (executor, error) {
-	e := &conv{step: x, d: x.In.Width, k: x.Attr.Past() + 1}
+	e := &conv{step: x, d: x.In.Width, k: x.Attr.Past() + 1, passes: l.s.p.Graph.Caches[x.Attr.Cache].Memory}
 	w, err := l.vector(x.Attr.W)
 	if err != nil {
 		return nil, err
@@ -57,7 +59,7 @@ func (e *conv) run(s *Stage, w *worker) {
 			e.tile(s, w, i/tiles, at, min(convTile, e.d-at))
 		}
 	}
-	if e.k == 1 {
+	if e.k == 1 || e.passes {
 		return
 	}
 	c = s.counter(w)
@@ -101,6 +103,9 @@ func (e *conv) tile(s *Stage, w *worker, r, at, n int) {
 func (e *conv) input(s *Stage, q *batch.Seq, i int) []float32 {
 	if i >= 0 {
 		return s.view(e.step.In, int(q.Row)+i)
+	}
+	if e.passes {
+		return s.states.zeros[:e.d]
 	}
 	before, _ := s.states.pair(e.step.Attr.Cache, q, (e.k-1+i)*e.d, e.d)
 	if before == nil {

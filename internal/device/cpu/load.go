@@ -34,6 +34,8 @@ type loader struct {
 	moe      moeSize
 	// values of one head of the largest recurrence
 	recurrence int
+	// values of the largest state of a source's rows, which nothing keeps
+	passing int
 }
 
 // job packs one matrix: n rows of a resolved weight from row first on.
@@ -105,6 +107,9 @@ func (l *loader) lower(st *program.Step) (executor, error) {
 		return &rowsExec{x}, nil
 	case *program.Pool:
 		return l.pool(x)
+	case *program.Reverse:
+		l.counters++
+		return &reverse{x}, nil
 	case *program.Elementwise:
 		return l.elementwise(x)
 	case *program.Conv1D:
@@ -342,7 +347,7 @@ func (l *loader) workers() {
 		w.acts[gemm.Float], w.acts[gemm.Int8] = gemm.NewActs(privateRows, l.maxK), gemm.NewActs(privateRows, l.maxK)
 		w.tile = make([]float32, 2*max(s.o.Limits.Capacity()*tileCols, fewRows*maxPanels*16))
 		w.regs = make([]float32, max(maxRegs*tileFloats, l.maxK)) // also a whole row, of experts that return their input
-		w.rec = make([]float32, l.recurrence)
+		w.rec, w.passing = make([]float32, l.recurrence), make([]float32, l.passing)
 		w.att = newAttention(s)
 		if l.headK > 0 {
 			w.heads[gemm.Float], w.heads[gemm.Int8] = gemm.NewActs(headRows, l.headK), gemm.NewActs(headRows, l.headK)

@@ -51,6 +51,16 @@ func (e *pool) row(s *Stage, w *worker, r int) {
 	}
 }
 
+// reverse runs a program.Reverse.
+type reverse struct{ step *program.Reverse }
+
+func (e *reverse) run(s *Stage, w *worker) { s.byRows(w, s.rows, e) }
+
+func (e *reverse) row(s *Stage, _ *worker, r int) {
+	q := &s.b.Seqs[s.seqOf(int32(r))]
+	copy(s.rowOf(e.step.Out, r), s.rowOf(e.step.In, int(2*q.Row+q.N)-1-r))
+}
+
 // add takes row t of a sequence into what was pooled before.
 func (e *pool) add(y, x []float32, t int) {
 	switch e.step.How {

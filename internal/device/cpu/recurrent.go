@@ -15,6 +15,8 @@ type recurrent struct {
 	step  *program.Recurrent
 	tile  int // values of a head's state
 	block int // heads that are computed together
+	// passes says that the rows are those of a source: a state begins with each, and ends with it.
+	passes bool
 }
 
 // recurBlock is the number of channels that a sum with a decay computes together.
@@ -31,6 +33,9 @@ func (l *loader) recurrent(x *program.Recurrent) (executor, error) {
 			e.block = recurBlock
 		}
 	}
+	if e.passes = l.s.p.Graph.Caches[x.Cache()].Memory; e.passes {
+		l.passing = max(l.passing, e.tile*e.block)
+	}
 	l.recurrence = max(l.recurrence, 3*x.Size, e.block)
 	l.counters++
 	return e, nil
@@ -46,7 +51,12 @@ func (e *recurrent) run(s *Stage, w *worker) {
 		for ; i < end; i++ {
 			q, h := &s.b.Seqs[i/blocks], i%blocks*e.block
 			n := min(e.block, x.Heads-h)
-			before, state := s.states.pair(x.Cache(), q, h*e.tile, n*e.tile)
+			before, state := []float32(nil), w.passing
+			if e.passes {
+				state = state[:n*e.tile]
+			} else {
+				before, state = s.states.pair(x.Cache(), q, h*e.tile, n*e.tile)
+			}
 			if before == nil {
 				clear(state)
 				before = state

@@ -77,18 +77,19 @@ type executor interface {
 
 // worker is what one thread owns.
 type worker struct {
-	id     int
-	mul    *gemm.Scratch
-	acts   [2]*gemm.Acts // few rows, prepared privately
-	view   [2]*gemm.Acts // rows that need no preparing
-	heads  [2]*gemm.Acts // a block of rows of one head
-	norm   []float32
-	tile   []float32
-	att    *attention
-	choose *choosing
-	rec    []float32 // one head of a recurrence
-	regs   []float32 // registers of elementwise chains
-	next   int       // next counter of this run
+	id      int
+	mul     *gemm.Scratch
+	acts    [2]*gemm.Acts // few rows, prepared privately
+	view    [2]*gemm.Acts // rows that need no preparing
+	heads   [2]*gemm.Acts // a block of rows of one head
+	norm    []float32
+	tile    []float32
+	att     *attention
+	choose  *choosing
+	rec     []float32 // one head of a recurrence
+	passing []float32 // the state of a recurrence over a source
+	regs    []float32 // registers of elementwise chains
+	next    int       // next counter of this run
 }
 
 // privateRows is the number of rows up to which every worker prepares the

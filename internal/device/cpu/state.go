@@ -33,7 +33,7 @@ type states struct {
 func StateBytes(caches []graph.Cache, used func(int) bool) int64 {
 	n := int64(0)
 	for i, c := range caches {
-		if used(i) && c.Kind == graph.CacheState {
+		if used(i) && c.Kind == graph.CacheState && !c.Memory {
 			n += 2 * 4 * int64(c.Size+stateAlign-1) &^ (stateAlign - 1)
 		}
 	}
@@ -46,7 +46,7 @@ func (s *Stage) layOutStates(used func(int) bool) error {
 	st := &s.states
 	for i, c := range s.p.Graph.Caches {
 		st.at = append(st.at, -1)
-		if used(i) && c.Kind == graph.CacheState && c.Size > 0 {
+		if used(i) && c.Kind == graph.CacheState && !c.Memory && c.Size > 0 {
 			st.at[i] = st.size
 			st.size += (c.Size + stateAlign - 1) &^ (stateAlign - 1)
 		}
@@ -175,6 +175,9 @@ func (s *Stage) State(cache int, q *batch.Seq) ([]float32, error) {
 	size := s.p.Graph.Caches[cache].Size
 	if size == 0 {
 		return nil, nil
+	}
+	if s.p.Graph.Caches[cache].Memory { // of a source, which is computed whole
+		return make([]float32, size), nil
 	}
 	if s.states.at[cache] < 0 {
 		return nil, fmt.Errorf("cache %d is not of this stage", cache)

@@ -206,6 +206,14 @@ func (m *Machine) compute(n *graph.Node, in []*Value, b *batch.Batch, out *Value
 		return m.route(n.Attr.(*graph.RouteAttr), in[0], out)
 	case graph.OpPool:
 		return pool(n.Attr.(*graph.PoolAttr).How, in[0], b, out)
+	case graph.OpReverse:
+		for i := range b.Seqs {
+			q := &b.Seqs[i]
+			for r := range int(q.N) {
+				copy(out.Row(int(q.Row)+r), in[0].Row(int(q.Row+q.N)-1-r))
+			}
+		}
+		return nil
 	case graph.OpExperts:
 		return m.experts(n.Attr.(*graph.ExpertsAttr), in, out)
 	case graph.OpExpertLinear:
