@@ -17,13 +17,13 @@ type attentionArgs struct {
 	scale, window, softcap     starlark.Value
 	valueDim, allowed          starlark.Value
 	mask                       string
-	first, queries             starlark.Value
+	first, queries, every      starlark.Value
 	score                      string
 	scoreBias, fade            starlark.Value
 	tile, open                 bool
 }
 
-const docAttention = `attention(q, k=None, v=None, scale=None, window=None, mask="causal", softcap=None, sinks=None, slopes=None, bias=None, tile=False, cache=None, value_dim=None, allowed=None, first=None, queries=None, open=False, score="softmax", score_bias=None, fade=None)
+const docAttention = `attention(q, k=None, v=None, scale=None, window=None, mask="causal", softcap=None, sinks=None, slopes=None, bias=None, tile=False, cache=None, value_dim=None, allowed=None, first=None, queries=None, open=False, score="softmax", score_bias=None, fade=None, every=None)
 softmax(mask(scale · q·kᵀ))·v over the tokens of the sequence so far. q [H, d], k [K, d], v [K, e] give [H, e]; H is a multiple of K. Keys and values go into a
 cache of their own; nothing need be said of it. In a decoder, k and v of the encoder's memory make it cross attention: every query sees the whole source, whatever mask and window say, and bias and
 slopes are refused, for positions of two texts have no distance. A cache keeps f16 unless the model is opened with --kv f32.
@@ -44,6 +44,7 @@ token itself, which window counts all the same; the first token sees nothing and
 - allowed: what index_topk returned: the positions that are seen, of those so far.
 - first: so many positions at the beginning are seen whatever the window; with the mask "full" they also see all (a class token, attention sinks).
 - queries: only so many tokens at the beginning ask; the others see nothing and get zeros.
+- every: of so many keys only the last is seen, those of positions every − 1, 2·every − 1, …: keys that stand for a block of tokens, once it is complete.
 - open: leaves the softmax open, to be joined with others over further sources: [H, e + 1]; see join.
 - score: what makes weights of the scores, biases included. "softmax"; a function f, Σ f(score)·v, not divided by anything: "sigmoid", "silu", "relu", "relu2", "square", "exp", "tanh",
 "softplus", "gelu", "gelu_tanh", "none" (the scores themselves); "stick_breaking": from the newest key to the oldest each takes the part sigmoid(score) of what is left of 1; with open=True the last
@@ -59,7 +60,7 @@ func doAttention(t *tracer, name string, args starlark.Tuple, kwargs []starlark.
 	err := starlark.UnpackArgs(name, args, kwargs, "q", &a.q, "k?", &a.k, "v?", &a.v, "scale?", &a.scale, "window?", &a.window, "mask?", &a.mask,
 		"softcap?", &a.softcap, "sinks?", &a.sinks, "slopes?", &a.slopes, "bias?", &a.bias, "tile?", &a.tile, "cache?", &a.cache,
 		"value_dim?", &a.valueDim, "allowed?", &a.allowed, "first?", &a.first, "queries?", &a.queries, "open?", &a.open,
-		"score?", &a.score, "score_bias?", &a.scoreBias, "fade?", &a.fade)
+		"score?", &a.score, "score_bias?", &a.scoreBias, "fade?", &a.fade, "every?", &a.every)
 	if err != nil {
 		return nil, err
 	}
@@ -124,6 +125,9 @@ func (t *tracer) attentionAttr(a attentionArgs) (attr graph.AttentionAttr, ok bo
 		return attr, false, err
 	}
 	if attr.Ask, err = optionalInt("attention: queries", a.queries); err != nil {
+		return attr, false, err
+	}
+	if attr.Every, err = optionalInt("attention: every", a.every); err != nil {
 		return attr, false, err
 	}
 	if err := windowOf(a.window, &attr); err != nil {

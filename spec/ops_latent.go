@@ -59,7 +59,7 @@ func doExpertLinear(t *tracer, name string, args starlark.Tuple, kwargs []starla
 	return t.apply(graph.OpExpertLinear, &graph.ExpertLinearAttr{W: w.w, Sum: sum}, x, route)
 }
 
-const docIndexTopK = `index_topk(q, k, w, top, block=0, local=0, signed=False)
+const docIndexTopK = `index_topk(q, k, w, top, block=0, local=0, signed=False, closed=False, tail=False, ends=False)
 The positions that attention is to see: those of the tokens so far with the largest Σ_h w[h] · max(0, q[h] · k), top of them; all while there are no
 more. The keys k go into a cache of their own. Give the result to attention(…, allowed = …), of this layer or of later ones. Where heads choose for
 themselves, each has an index_topk and an attention of its own.
@@ -70,13 +70,17 @@ themselves, each has an index_topk and an attention of its own.
 - block: whole blocks of so many positions are chosen, each by the largest score in it.
 - local: the last so many blocks, the token's own among them, are always chosen; they count within top: beside them top − local others are.
 - signed: True: a score is Σ_h w[h] · (q[h] · k).
+- closed: the keys stand for blocks: only complete blocks are chosen, each by the key of its last position alone (what other tokens give as k is not looked at).
+- tail: with closed, the positions behind the last complete block are seen as well, beside the chosen.
+- ends: with closed, of a chosen block only its last position is seen: the one whose key and value stand for the block.
 Errors: widths that do not fit, a number of positions that is none.
 `
 
 func doIndexTopK(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var q, k, w *value
 	var a graph.IndexAttr
-	if err := starlark.UnpackArgs(name, args, kwargs, "q", &q, "k", &k, "w", &w, "top", &a.TopK, "block?", &a.Block, "local?", &a.Local, "signed?", &a.Signed); err != nil {
+	if err := starlark.UnpackArgs(name, args, kwargs, "q", &q, "k", &k, "w", &w, "top", &a.TopK, "block?", &a.Block, "local?", &a.Local, "signed?", &a.Signed,
+		"closed?", &a.Closed, "tail?", &a.Tail, "ends?", &a.Ends); err != nil {
 		return nil, err
 	}
 	if q.node == nil || k.node == nil || w.node == nil {

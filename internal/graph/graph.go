@@ -283,6 +283,8 @@ const (
 // With First > 0 every query sees the positions below First as well, whatever
 // the window; with MaskFull those see all. With Ask > 0 queries from that
 // position on see nothing and give 0.
+// With Every > 0 a query sees the keys of positions Every − 1, 2·Every − 1, …
+// alone: those that stand for a block of Every, its own only once it is complete.
 // When Open is set the result is [H, dv + 1]: each head ends with the logarithm
 // of the sum of exp(score), sinks counted, or Nothing; see JoinAttr.
 // Score names what makes weights of the scores instead of the softmax, and
@@ -308,6 +310,7 @@ type AttentionAttr struct {
 	SinkOf         bool
 	First, Ask     int
 	Sides          []int // nil, or two
+	Every          int
 	Open           bool
 	Score          string
 	Counted, Faded bool

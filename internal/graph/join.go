@@ -89,6 +89,8 @@ func inferReach(a *AttentionAttr, c Cache) error {
 		return fmt.Errorf("attention: a window of two sides, %v, goes with the mask %q over the sequence's own tokens", a.Sides, MaskFull)
 	case (a.First > 0 || a.Ask > 0) && (a.Cross || a.Allowed):
 		return fmt.Errorf("attention: the first positions are those of the sequence itself, and chosen positions take none beside them")
+	case a.Every < 0 || a.Every > maxChosen || a.Every > 0 && (a.Mask != MaskCausal || a.Window != 0 || a.First+a.Ask > 0 || a.Allowed || a.Cross || c.Window > 0 || a.Relative != nil || a.Buckets != nil || a.Score != ""):
+		return fmt.Errorf("attention: one key of every %d goes with the mask %q, no window, no chosen positions, no bias by distance and the softmax", a.Every, MaskCausal)
 	case a.First > 0 && c.Window > 0 && a.First > c.First:
 		return fmt.Errorf("attention: the shared cache keeps the first %d positions beside its window, the reader sees %d", c.First, a.First)
 	}

@@ -35,14 +35,32 @@ func inferDot(x, y []int) ([]int, error) {
 // attention): a block scores the largest of its positions up to the row's own,
 // TopK counts blocks, the Local last ones are always among them, and the result
 // is [TopK·Block]. With Signed a score is Σ_h w[h]·(q[h]·k_s).
+//
+// With Closed the keys stand for blocks (compressed sparse attention): only
+// complete blocks are chosen, each by the score of its last position alone.
+// With Tail the positions behind the last complete block are listed as well, at
+// the end of [TopK·Block + Block − 1]. With Ends a chosen block is listed by its
+// last position alone, [TopK]. What is not filled is −1.
 type IndexAttr struct {
-	Cache, TopK  int
-	Block, Local int
-	Signed       bool
+	Cache, TopK        int
+	Block, Local       int
+	Signed             bool
+	Closed, Tail, Ends bool
 }
 
 // Size is how many positions form what is chosen: Block, or 1.
 func (a *IndexAttr) Size() int { return max(a.Block, 1) }
+
+// Listed is the length of the result.
+func (a *IndexAttr) Listed() int {
+	switch {
+	case a.Ends:
+		return a.TopK
+	case a.Tail:
+		return a.TopK*a.Size() + a.Size() - 1
+	}
+	return a.TopK * a.Size()
+}
 
 // ExpertLinearAttr multiplies by a matrix of each chosen expert (mixtures of
 // attention heads; Zhang et al. 2022). In: x [h], or [k, h] with a row for each
@@ -84,10 +102,12 @@ func inferIndex(g *Graph, a *IndexAttr, in []*Node) ([]int, error) {
 		return nil, fmt.Errorf("index_topk: %d positions cannot form a block, or the last %d of %d blocks cannot be chosen", a.Block, a.Local, a.TopK)
 	case a.TopK < 1 || a.TopK > maxChosen/a.Size():
 		return nil, fmt.Errorf("index_topk: cannot choose %d positions, expected 1 to %d", a.TopK, maxChosen/a.Size())
+	case a.Closed && (a.Block == 0 || a.Local > 0 || a.Tail && a.Ends) || !a.Closed && (a.Tail || a.Ends):
+		return nil, fmt.Errorf("index_topk: closed blocks need their size and have no local ones; of them either the ends are listed or the tail besides")
 	case a.Cache < 0 || a.Cache >= len(g.Caches) || g.Caches[a.Cache].Kind != CacheRows || g.Caches[a.Cache].KeyDim != q[1]:
 		return nil, fmt.Errorf("index_topk: cache %d keeps no rows of %d values", a.Cache, q[1])
 	}
-	return []int{a.TopK * a.Size()}, nil
+	return []int{a.Listed()}, nil
 }
 
 // maxChosen is the number of positions that an index may choose: they are

@@ -54,6 +54,10 @@ def randomize(model, seed):
             else:
                 p.copy_(p + 0.2 * r)
             p.copy_(p.bfloat16().float())
+        for name, b in model.named_buffers():
+            if name.endswith('tid2eid'):  # a table of experts by token, each of them once
+                n = dict(model.named_parameters())[name.replace('tid2eid', 'weight')].shape[0]
+                b.copy_(torch.stack([torch.randperm(n, generator=g)[:b.shape[1]] for _ in range(b.shape[0])]))
         for name, b in model.named_buffers():  # stored statistics, such as a correction bias
             if name in model.state_dict() and b.is_floating_point() and not name.endswith(('inv_freq', '_decay', 'slope_rate')):  # those follow
                 b.copy_((b + 0.1 * torch.randn(b.shape, generator=g)).bfloat16().float())

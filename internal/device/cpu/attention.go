@@ -30,7 +30,7 @@ func newAttention(s *Stage) *attention {
 			rows = max(rows, itemRows, x.Attr.Heads/x.Attr.KVHeads)
 			dk, dv = max(dk, c.KeyDim), max(dv, c.ValueDim)
 			relative = relative || x.Attr.Relative != nil || x.Attr.Buckets != nil || x.Attr.First > 0 || x.Attr.Counted || x.Attr.Faded
-			alone = alone || x.Allow != program.None
+			alone = alone || x.Allow != program.None || x.Attr.Every > 0
 		}
 		if x, ok := s.p.Steps[i].Body.(*program.Stored); ok {
 			n := x.Keys * x.KVHeads
@@ -195,6 +195,9 @@ func (e *attend) item(s *Stage, a *attention, worker int, it *item) {
 	if attr.First > 0 {
 		e.between(a, it)
 	}
+	if attr.Every > 0 {
+		e.ends(a)
+	}
 	e.compute(s, a, c, it, int(q.Row+it.token))
 }
 
@@ -241,7 +244,7 @@ func (e *attend) fill(call *attn.Call, c *cacheLayout, s *Stage, rows int) {
 func (e *attend) allow(s *Stage, a *attention, row, hi int) {
 	list, n := s.buf(e.step.Allow)
 	list = list[row*n : (row+1)*n]
-	if hi <= n { // all of them
+	if hi <= n && int(list[hi-1]) == hi-1 { // all of them
 		return
 	}
 	tiles := (hi + batch.BlockTokens - 1) / batch.BlockTokens
@@ -295,6 +298,22 @@ func (e *attend) between(a *attention, it *item) {
 			}
 		}
 	}
+}
+
+// ends hides from all rows what does not end a block, and says which tiles hold no such position.
+func (e *attend) ends(a *attention) {
+	call, every := &a.call, e.step.Attr.Every
+	bias, skip := a.bias[:len(call.TileK)*batch.BlockTokens], a.skip[:len(call.TileK)]
+	for i := range skip {
+		skip[i] = true
+	}
+	for i := range bias {
+		bias[i] = hidden
+		if (call.FirstTile*batch.BlockTokens+i+1)%every == 0 {
+			bias[i], skip[i/batch.BlockTokens] = 0, false
+		}
+	}
+	call.Bias, call.BiasStride, call.Skip = bias, 0, skip
 }
 
 var hidden = float32(math.Inf(-1))

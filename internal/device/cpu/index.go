@@ -99,7 +99,7 @@ type (
 
 func (e wholeIndex) row(s *Stage, w *worker, t int) {
 	n := int(s.b.Pos[t]) + 1
-	if n > e.most() {
+	if !e.all(n) {
 		e.score(s, w, t, 0, (n+batch.BlockTokens-1)/batch.BlockTokens, w.choose.scores)
 	}
 	e.choose(s, t, w.choose.scores[:n])
@@ -115,11 +115,21 @@ func (e *index) choose(s *Stage, t int, scores []float32) {
 	e.pick(out[t*n:(t+1)*n], scores)
 }
 
-// most is how many positions are all of them chosen.
-func (e *index) most() int { return e.step.Attr.TopK * e.step.Attr.Size() }
+// all says whether all that may be chosen of n positions is.
+func (e *index) all(n int) bool {
+	a := e.step.Attr
+	if a.Closed {
+		return n/a.Block <= a.TopK
+	}
+	return n <= a.TopK*a.Size()
+}
 
 // pick lists the positions chosen by their scores, which it changes.
 func (e *index) pick(out, scores []float32) {
+	if e.step.Attr.Closed {
+		e.pickClosed(out, scores)
+		return
+	}
 	size, n := e.step.Attr.Block, len(scores)
 	if size == 0 || n <= len(out) {
 		best(out, scores)
@@ -151,11 +161,44 @@ func (e *index) pick(out, scores []float32) {
 	}
 }
 
+// pickClosed is pick of blocks that are complete.
+func (e *index) pickClosed(out, scores []float32) {
+	a := e.step.Attr
+	n := len(scores)
+	blocks := n / a.Block
+	for i := range blocks {
+		scores[i] = scores[(i+1)*a.Block-1]
+	}
+	best(out[:a.TopK], scores[:blocks])
+	for i := a.TopK - 1; i >= 0; i-- { // from the end: what is still to be read lies before
+		first := out[i] * float32(a.Block)
+		switch {
+		case a.Ends && out[i] >= 0:
+			out[i] = first + float32(a.Block-1)
+		case !a.Ends:
+			for j := range a.Block {
+				if out[i*a.Block+j] = first + float32(j); first < 0 {
+					out[i*a.Block+j] = -1
+				}
+			}
+		}
+	}
+	if !a.Tail {
+		return
+	}
+	for j := range a.Block - 1 {
+		out[a.TopK*a.Block+j] = -1
+		if p := blocks*a.Block + j; p < n {
+			out[a.TopK*a.Block+j] = float32(p)
+		}
+	}
+}
+
 // score writes the scores of row t and the positions of tiles [from, to), as far
 // as it sees them; none where all of them are chosen anyway.
 func (e *index) score(s *Stage, w *worker, t, from, to int, scores []float32) {
 	n := int(s.b.Pos[t]) + 1
-	if n <= e.most() {
+	if e.all(n) {
 		return
 	}
 	q, qw := s.buf(e.step.Q)

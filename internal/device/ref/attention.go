@@ -184,7 +184,9 @@ func (s *seenRow) see(total int, allowed []float32) {
 		s.at = append(s.at, p)
 	}
 	for p := lo; p < hi; p++ {
-		s.at = append(s.at, p)
+		if s.a.Every == 0 || (p+1)%s.a.Every == 0 {
+			s.at = append(s.at, p)
+		}
 	}
 }
 

@@ -100,6 +100,10 @@ func Choose(a *graph.IndexAttr, keys [][]float32, q, w []float32, d int, out []f
 	for i := range out {
 		out[i] = -1
 	}
+	if a.Closed {
+		chooseClosed(a, keys, q, w, d, out)
+		return
+	}
 	if len(keys) <= len(out) {
 		for p := range keys {
 			out[p] = float32(p)
@@ -125,6 +129,32 @@ func Choose(a *graph.IndexAttr, keys [][]float32, q, w []float32, d int, out []f
 	for i, b := range chosen {
 		for p := b * size; p < min((b+1)*size, len(keys)); p++ {
 			out[i*size+p-b*size] = float32(p)
+		}
+	}
+}
+
+// chooseClosed is Choose of blocks that are complete.
+func chooseClosed(a *graph.IndexAttr, keys [][]float32, q, w []float32, d int, out []float32) {
+	blocks := len(keys) / a.Block
+	score, order := make([]float64, blocks), make([]int, blocks)
+	for i := range order {
+		score[i], order[i] = indexScore(a, keys[(i+1)*a.Block-1], q, w, d), i
+	}
+	sort.SliceStable(order, func(i, j int) bool { return score[order[i]] > score[order[j]] })
+	chosen := order[:min(a.TopK, blocks)]
+	sort.Ints(chosen)
+	for i, b := range chosen {
+		if a.Ends {
+			out[i] = float32((b+1)*a.Block - 1)
+			continue
+		}
+		for j := range a.Block {
+			out[i*a.Block+j] = float32(b*a.Block + j)
+		}
+	}
+	if a.Tail {
+		for p := blocks * a.Block; p < len(keys); p++ {
+			out[a.TopK*a.Block+p-blocks*a.Block] = float32(p)
 		}
 	}
 }
