@@ -171,7 +171,7 @@ func (w *draftWriter) ropeGuesses() {
 
 func (w *draftWriter) ropeText() string {
 	s := "rope_table(c, dim = d"
-	if key := w.configKey("rotary_dim", "qk_rope_head_dim"); key != "" {
+	if key := w.configKey("rotary_dim", "qk_rope_head_dim"); key != "" && fmt.Sprint(w.config[key]) != "0" {
 		w.keys[key] = true
 		s = "rope_table(c, dim = c." + key
 	}

@@ -231,7 +231,7 @@ type ropeArgs struct {
 	types     *starlark.Dict
 }
 
-const docRopeTable = `rope_table(c, dim, theta=10000, layer_type="", partial=None, theta_key="rope_theta", scaled=True, factors=True, default=None, types=None, base=None)
+const docRopeTable = `rope_table(c, dim, theta=10000, layer_type="", partial=None, theta_key="rope_theta", scaled=True, factors=True, default=None, types=None, base=None, factor=None)
 The angles of rotary positions: frequencies θ^(−2j/dim) with the scaling that the configuration asks for. It reads rope_parameters (also one by layer type), the
 older rope_scaling and rope_theta, and GGUF's stored factors. Scalings: default, linear, dynamic, llama3, yarn, longrope, proportional (transformers' modeling_rope_utils). Make it once, before the layers.
 Its .dim is the number of rotated components, its .factor what cosine and sine are multiplied by, its .freq the angles of the pairs for one position (dim/2 numbers; an error where they
@@ -247,6 +247,7 @@ depend on the length of the text).
 - default: the dict of settings where the files have none.
 - types: {name in the files: one of the scalings above}.
 - base: the base frequency of these layers, whatever the files say of all.
+- factor: what cosine and sine are multiplied by, whatever the scaling says.
 Errors: an odd or empty dimension, a base that is not positive, an unknown scaling, lists of factors of the wrong length, frequencies that are not finite; each names the key.
 `
 
@@ -254,10 +255,10 @@ func doRopeTable(t *tracer, name string, args starlark.Tuple, kwargs []starlark.
 	var c *config
 	a := ropeArgs{thetaKey: "rope_theta", scaled: true, factors: true}
 	theta := number(10000)
-	var partial, base number
+	var partial, base, factor number
 	var def *starlark.Dict
 	err := starlark.UnpackArgs(name, args, kwargs, "c", &c, "dim", &a.dim, "theta?", &theta, "layer_type?", &a.layerType, "partial?", &partial,
-		"theta_key?", &a.thetaKey, "scaled?", &a.scaled, "factors?", &a.factors, "default?", &def, "types?", &a.types, "base?", &base)
+		"theta_key?", &a.thetaKey, "scaled?", &a.scaled, "factors?", &a.factors, "default?", &def, "types?", &a.types, "base?", &base, "factor?", &factor)
 	if err != nil {
 		return nil, err
 	}
@@ -269,6 +270,9 @@ func doRopeTable(t *tracer, name string, args starlark.Tuple, kwargs []starlark.
 	table, err := t.ropeTable(c, a, settings)
 	if err != nil {
 		return nil, err
+	}
+	if factor > 0 {
+		table.Factor = float64(factor)
 	}
 	return &ropeValue{index: t.b.AddRope(table), table: table}, nil
 }
