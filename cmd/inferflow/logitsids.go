@@ -57,6 +57,9 @@ func (in givenIDs) sequence(m *model.Model) []int32 {
 }
 
 func exactLogits(m *model.Model, in givenIDs, row func([]float32)) error {
+	if err := m.Fits(); err != nil {
+		return err
+	}
 	x := m.Exact()
 	if m.Encodes() {
 		if _, err := x.Run(sourceBatch(in.Input, 0)); err != nil {

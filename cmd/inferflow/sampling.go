@@ -118,6 +118,14 @@ func (f *samplingFlags) idle(p *sample.Params) error {
 			}
 		}
 	}
+	for _, x := range []struct {
+		name string
+		on   bool
+	}{{"mirostat", p.Mirostat.Version != 0}, {"fsd-alpha", p.FSD.Alpha != 0}, {"tfs-z", p.TailFree != 1}, {"pool-size", p.Pool != 0}} {
+		if p.Temperature == 0 && x.on && f.fs.Changed(x.name) {
+			return usagef("--%s has no effect at temperature 0, where the likeliest token is taken", x.name)
+		}
+	}
 	if f.fs.Changed("repetition-penalty") && f.fs.Changed("repeat-penalty") {
 		return usagef("--repeat-penalty is --repetition-penalty; give one of them")
 	}

@@ -84,6 +84,9 @@ func runTrace(m *model.Model, tf traceFlags) error {
 	if err != nil {
 		return err
 	}
+	if err := m.Fits(); err != nil {
+		return err
+	}
 	rep, err := activations.Compare(m.Exact(), r, tf.tol, batches...)
 	if err != nil {
 		return err

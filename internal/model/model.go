@@ -68,6 +68,7 @@ type Model struct {
 	files  *files
 	stages []device.Stage
 	team   *sys.Team
+	memory func() (free int64, source string) // nil: sys.MemoryLimit
 }
 
 // Open opens the model at path: a GGUF file, a safetensors file or a folder.
@@ -227,7 +228,8 @@ func (m *Model) WeightBytes() (n int64) {
 	return n
 }
 
-// Exact is the machine that runs the graph as it stands; it needs no Load.
+// Exact is the machine that runs the graph as it stands; it needs no Load. What
+// is the same for all tokens takes as much memory as there: see Fits.
 func (m *Model) Exact() *ref.Machine {
 	r := ref.New(m.Traced.Graph, m.files)
 	if m.o.Threads > 0 {
@@ -256,6 +258,9 @@ func (m *Model) Load() error {
 	}
 	keys, values, err := m.KVTypes()
 	if err != nil {
+		return err
+	}
+	if err := m.Fits(); err != nil {
 		return err
 	}
 	if m.team, err = sys.NewTeam(threads); err != nil {

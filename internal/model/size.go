@@ -1,6 +1,7 @@
 package model
 
 import (
+	"errors"
 	"fmt"
 
 	"github.com/inferflow/inferflow/internal/batch"
@@ -8,6 +9,7 @@ import (
 	"github.com/inferflow/inferflow/internal/device/cpu"
 	"github.com/inferflow/inferflow/internal/graph"
 	"github.com/inferflow/inferflow/internal/kernel/attn"
+	"github.com/inferflow/inferflow/internal/program"
 	"github.com/inferflow/inferflow/internal/sys"
 )
 
@@ -54,8 +56,8 @@ func (m *Model) size(keys, values attn.Elem) error {
 	if m.Encodes() {
 		l.Source, per, search = l.Tokens, 2*per, search+per
 	}
-	free, source := sys.MemoryLimit()
-	left := free - m.TensorBytes()
+	free, source := m.memoryLeft()
+	left := free - m.TensorBytes() - program.ConstantBytes(m.Program)
 	l.States = stateSlots(l.Seqs, states, left)
 	m.StateBytes = int64(l.States) * states
 	left -= m.StateBytes
@@ -94,6 +96,28 @@ func (m *Model) size(keys, values attn.Elem) error {
 	}
 	m.Limits, m.KVBytes = l, int64(l.Blocks)*int64(m.BlockBytes)
 	return nil
+}
+
+// ErrMemory marks a model whose fixed values the machine has no memory for.
+var ErrMemory = errors.New("not enough memory")
+
+// Fits refuses a model whose values that are the same for all tokens, which are
+// computed and kept when it is loaded, take more memory than there is. A
+// specification can make much of little: weights are no measure of it.
+func (m *Model) Fits() error {
+	free, source := m.memoryLeft()
+	if n := program.ConstantBytes(m.Program); free > 0 && n > free {
+		return fmt.Errorf("model: %s: %w: what the specification computes once for all tokens takes %s; %s are left (%s). Make it of smaller values in %s, or take a machine with more memory",
+			m.Name, ErrMemory, Bytes(n), Bytes(free), source, m.Traced.SpecName)
+	}
+	return nil
+}
+
+func (m *Model) memoryLeft() (free int64, source string) {
+	if m.memory != nil {
+		return m.memory()
+	}
+	return sys.MemoryLimit()
 }
 
 // beams is the number of beams of a search that the pool is to have room for.

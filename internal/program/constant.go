@@ -3,6 +3,7 @@ package program
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/inferflow/inferflow/internal/graph"
 )
@@ -103,6 +104,30 @@ func spreadStep(p *Program, s *Step, from, to Buf) Step {
 	n := p.Buffers[from].Width
 	return Step{Kind: KindElementwise, Layer: s.Layer, Rows: s.Rows, Body: &Elementwise{
 		Code: []Instr{{Op: "load", Buf: from, Div: 1, Mod: n}}, Width: n, Out: to}}
+}
+
+// ConstantBytes is the memory that what is the same for all tokens takes on a
+// device, in float32: each value, the packed copies of those that steps read when
+// they are loaded, and the largest matrix that is packed to make one.
+func ConstantBytes(p *Program) int64 {
+	values, matrix := 0.0, 0.0 // sums of widths may overflow
+	for _, b := range p.Buffers {
+		if b.Const {
+			values += float64(b.Width)
+		}
+	}
+	for i := range p.Steps {
+		s := &p.Steps[i]
+		s.visitConstants(func(b Buf) { values += float64(p.Buffers[b].Width) })
+		x, ok := s.Body.(*OpStep)
+		if !ok || s.Rows != graph.RowsConst {
+			continue
+		}
+		if a, ok := p.Graph.Nodes[x.Node].Attr.(*graph.LinearAttr); ok {
+			matrix = max(matrix, float64(a.W.Rows())*float64(a.W.Cols()))
+		}
+	}
+	return int64(min(4*(values+matrix), math.MaxInt64/2))
 }
 
 // CheckConstants makes sure that constants are made once, by Op steps of

@@ -2,6 +2,7 @@ package program
 
 import (
 	"errors"
+	"math"
 	"testing"
 
 	"github.com/inferflow/inferflow/internal/graph"
@@ -59,5 +60,24 @@ func TestCheckConstants(t *testing.T) {
 		if err := CheckConstants(p); !errors.Is(err, ErrConstant) {
 			t.Errorf("%s: %v", name, err)
 		}
+	}
+}
+
+// TestConstantBytes counts values, packed copies and the largest matrix.
+func TestConstantBytes(t *testing.T) {
+	p := withConstant()
+	p.Graph.Nodes = []*graph.Node{{}}
+	if n := ConstantBytes(p); n != 4*4 {
+		t.Errorf("%d bytes for 4 numbers", n)
+	}
+	w := graph.Tensor("w", []int{6, 5})
+	p.Graph.Nodes = []*graph.Node{{Attr: &graph.LinearAttr{W: w}}}
+	p.Steps = append(p.Steps, Step{Kind: KindHeads, Body: &Heads{Parts: []HeadPart{{In: 1, M: 0}}, Out: 2}})
+	if n := ConstantBytes(p); n != 4*(4+4+30) {
+		t.Errorf("%d bytes, want those of 4, 4 and 30 numbers", n)
+	}
+	p.Buffers[0].Width = math.MaxInt
+	if n := ConstantBytes(p); n <= 0 {
+		t.Errorf("%d bytes", n)
 	}
 }
