@@ -34,3 +34,25 @@ func TestThreads(t *testing.T) {
 		t.Run(fmt.Sprint(n), func(t *testing.T) { devicetest.SameBits(t, on(t, n), one) })
 	}
 }
+
+// Products of a feed-forward run by bands have the bits of steps one by one: the
+// promises of bits hold large batches, cut in bands, against small ones.
+func TestBands(t *testing.T) {
+	if sys.CPUTier() == sys.Generic {
+		t.Skip("plain Go has no bands")
+	}
+	defer cpu.SetBandRows(24)()
+	d, joined := on(t, 1), map[int]int{}
+	load := d.Load
+	d.Load = func(p *program.Program, src weight.Source, l device.Limits) (device.Stage, error) {
+		s, err := load(p, src, l)
+		if err == nil {
+			joined[cpu.Bands(s)]++
+		}
+		return s, err
+	}
+	devicetest.FeedForward(t, d)
+	if joined[2] == 0 || joined[0] == 0 {
+		t.Errorf("stages by their number of joined pairs: %v; some should have 2, some none", joined)
+	}
+}

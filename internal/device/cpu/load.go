@@ -28,6 +28,7 @@ type loader struct {
 	counters int
 	unrolled map[unrolled]*ref.Distances
 	qkv      int
+	bandY    int // columns of the second product of bands at most
 	headK    int // inputs of a matrix a head at most
 	index16  int // heads of an index at most
 	indexDim int // values of a key of an index at most
@@ -68,6 +69,7 @@ func (l *loader) load() error {
 	if err := l.pack(); err != nil {
 		return err
 	}
+	l.joinBands()
 	if err := l.ropes(); err != nil {
 		return err
 	}
@@ -343,7 +345,10 @@ func (l *loader) workers() {
 	s := l.s
 	for i := 0; i < s.team.Size(); i++ {
 		w := &worker{id: i, mul: gemm.NewScratch(l.maxK), norm: make([]float32, max(privateRows, 1)*l.maxK)}
-		w.view = [2]*gemm.Acts{{}, {}}
+		w.view, w.band = [2]*gemm.Acts{{}, {}}, [2]*gemm.Acts{{}, {}}
+		if l.bandY > 0 {
+			w.between, w.sums = make([]float32, (bandRows+gemm.SpareRows)*gemm.Segment), make([]float32, bandRows*l.bandY)
+		}
 		w.acts[gemm.Float], w.acts[gemm.Int8] = gemm.NewActs(privateRows, l.maxK), gemm.NewActs(privateRows, l.maxK)
 		w.tile = make([]float32, 2*max(s.o.Limits.Capacity()*tileCols, fewRows*maxPanels*16))
 		w.regs = make([]float32, max(maxRegs*tileFloats, l.maxK)) // also a whole row, of experts that return their input

@@ -82,6 +82,9 @@ type worker struct {
 	acts    [2]*gemm.Acts // few rows, prepared privately
 	view    [2]*gemm.Acts // rows that need no preparing
 	heads   [2]*gemm.Acts // a block of rows of one head
+	band    [2]*gemm.Acts // what is between two products
+	between []float32     // a segment of it
+	sums    []float32     // of the second product of a band
 	norm    []float32
 	tile    []float32
 	att     *attention

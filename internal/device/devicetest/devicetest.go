@@ -43,6 +43,14 @@ func Run(t *testing.T, d Device) {
 	t.Run("diagnose", d.testDiagnose)
 }
 
+// FeedForward runs the cases of two products one behind the other, as Run does: a
+// device may compute them together.
+func FeedForward(t *testing.T, d Device) {
+	for _, c := range feedForwardCases {
+		t.Run(c.name, func(t *testing.T) { d.testCase(t, c) })
+	}
+}
+
 // testCase compiles a network and holds it, fused and node by node, against
 // the reference; then the promises of bits.
 func (d Device) testCase(t *testing.T, c testCase) {

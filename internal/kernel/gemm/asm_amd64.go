@@ -27,6 +27,7 @@ type args struct {
 	res       unsafe.Pointer    // 128: first residual
 	resStride int               // 136: bytes from row to row
 	bias      unsafe.Pointer    // 144: of 16 columns
+	next      unsafe.Pointer    // 152: the float panel that comes next, fetched meanwhile; AVX2
 }
 
 // kernel is a function of args in assembly.
@@ -197,6 +198,7 @@ func (ks *kernelSet) widen(w *Matrix, p, k int, s *Scratch) {
 	g.n = min(segment, w.k-k)
 	g.plane[0] = unsafe.Pointer(&w.data[p*w.panel+k*panelRows*w.form.float])
 	g.slice = g.plane[0]
+	g.next = unsafe.Pointer(&w.data[min(p+1, w.Panels()-1)*w.panel+k*panelRows*w.form.float])
 	if ks.unpack != nil {
 		g.slice = unsafe.Pointer(&s.floats[0])
 		ks.unpack.call(g)

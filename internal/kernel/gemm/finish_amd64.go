@@ -10,38 +10,62 @@ var zeros [panelRows]float32
 // finishRows computes the rows from the first on that fill wide tiles, and
 // returns their number. The last segment of each goes out by way of f.
 func (ks *kernelSet) finishRows(w *Matrix, y []float32, f *Finish, a *Acts, from, to, p, end int, s *Scratch) int {
-	if ks.finish == nil || to-from < ks.wideFrom || to > a.rows || from < 0 {
+	rows := ks.wholeTiles(to - from)
+	if rows == 0 || to > a.rows || from < 0 {
 		return 0
 	}
-	rows := (to - from) / ks.tile * ks.tile
-	stride := (end - p) * panelRows
-	g := &s.args
-	g.actStride, g.dstStride, g.panel, g.outStride, g.work = a.stride, stride*4, w.panel, f.Stride*4, unsafe.Pointer(&s.work[0])
-	last := (w.k - 1) / segment * segment
-	for k := 0; k <= last; k += segment {
-		for i := p; i < end; i++ {
-			if col := (i - p) * panelRows; k < last {
-				ks.floatRows(w, y[col:], stride, a, from, from+rows, i, k, s)
-			} else {
-				ks.finishPanel(w, y[col:], stride, f, col, a, from, rows, i, last, s)
-			}
-		}
+	ks.finishing(&s.args, w, f, a, (end-p)*panelRows, s)
+	for k := 0; k < w.k; k += segment {
+		ks.segment(w, y, f, a, from, rows, 4*k, k, p, end, s)
 	}
 	return rows
 }
 
-// finishPanel adds the segment from value k on, the last, of panel p and writes
-// the columns from col on of the output.
-func (ks *kernelSet) finishPanel(w *Matrix, y []float32, stride int, f *Finish, col int, a *Acts, from, rows, p, k int, s *Scratch) {
-	run := ks.finish
-	if k == 0 {
-		run = ks.only
+// wholeTiles is the number of the first of n rows that finishing kernels take.
+func (ks *kernelSet) wholeTiles(n int) int {
+	if ks.finish == nil || n < ks.wideFrom {
+		return 0
 	}
-	ks.widen(w, p, k, s)
-	for m := 0; m < rows; m += callRows {
-		n := min(callRows, rows-m)
-		f.point(&s.args, m*f.Stride+col, n)
-		ks.tiles(run, y[m*stride:], stride, a, from+m, from+m+n, 4*k, s)
+	return n / ks.tile * ks.tile
+}
+
+// addSegment computes the segment from value k on of the weights for the first rows
+// of a, which holds that segment's values alone.
+func (ks *kernelSet) addSegment(w *Matrix, y []float32, f *Finish, a *Acts, rows, k, p, end int, s *Scratch) {
+	ks.finishing(&s.args, w, f, a, (end-p)*panelRows, s)
+	ks.segment(w, y, f, a, 0, rows, 0, k, p, end, s)
+}
+
+// finishing sets what the calls of a product have in common.
+func (ks *kernelSet) finishing(g *args, w *Matrix, f *Finish, a *Acts, stride int, s *Scratch) {
+	g.actStride, g.dstStride, g.panel, g.outStride, g.work = a.stride, stride*4, w.panel, f.Stride*4, unsafe.Pointer(&s.work[0])
+}
+
+// segment adds the segment from value k on of panels [p, end), whose activations
+// are at the given byte of each row, to y; the last goes out.
+func (ks *kernelSet) segment(w *Matrix, y []float32, f *Finish, a *Acts, from, rows, at, k, p, end int, s *Scratch) {
+	stride := (end - p) * panelRows
+	run, last := ks.wide, k+segment >= w.k
+	switch {
+	case last && k == 0:
+		run = ks.only
+	case last:
+		run = ks.finish
+	case k == 0:
+		run = ks.set
+	}
+	for i := p; i < end; i++ {
+		col := (i - p) * panelRows
+		ks.widen(w, i, k, s)
+		if !last {
+			ks.tiles(run, y[col:], stride, a, from, from+rows, at, s)
+			continue
+		}
+		for m := 0; m < rows; m += callRows {
+			n := min(callRows, rows-m)
+			f.point(&s.args, m*f.Stride+col, n)
+			ks.tiles(run, y[m*stride+col:], stride, a, from+m, from+m+n, at, s)
+		}
 	}
 }
 

@@ -77,3 +77,39 @@ func checkFinish(t *testing.T, name string, w *Matrix, a *Acts, c finishCase, bi
 		t.Fatalf("%s: finished columns that do not exist", name)
 	}
 }
+
+// Segments added one by one, each from activations of its own, have the bits of
+// the whole product.
+func TestAddSegment(t *testing.T) {
+	const n = 48
+	for _, typ := range []quant.Type{quant.F32, quant.F16} {
+		for _, k := range []int{64, Segment, Segment + 32, 3*Segment + 32} {
+			rng := rand.New(rand.NewPCG(22, uint64(k)))
+			x := randomActs(rng, 107, k)
+			a := prepared(typ, x, 107, k)
+			whole := newMatrix(t, rng, typ, n, k)
+			bias, res := randomActs(rng, 1, n), randomActs(rng, 107, n)
+			for _, tier := range tiers() {
+				w, s := whole.on(tier), NewScratch(k)
+				rows := w.WholeTiles(107)
+				if rows == 0 {
+					continue
+				}
+				want, got := make([]float32, 107*n), make([]float32, 107*n)
+				y := make([]float32, 107*n)
+				w.MulFinish(y, &Finish{Out: want, Residual: res, Stride: n, Bias: bias}, a, 0, rows, 0, n/panelRows, s)
+				for i := range (k + Segment - 1) / Segment {
+					c := min(Segment, k-i*Segment)
+					part := make([]float32, (107+SpareRows)*c)
+					for r := range 107 {
+						copy(part[r*c:][:c], x[r*k+i*Segment:])
+					}
+					var pa Acts
+					pa.Alias(part, rows, c)
+					w.AddSegment(y, &Finish{Out: got, Residual: res, Stride: n, Bias: bias}, &pa, rows, i, 0, n/panelRows, s)
+				}
+				sameBits(t, fmt.Sprint(typ, " ", tier, " k ", k), got[:rows*n], want[:rows*n])
+			}
+		}
+	}
+}

@@ -23,4 +23,10 @@ func (*kernelSet) finishRows(*Matrix, []float32, *Finish, *Acts, int, int, int, 
 	return 0
 }
 
+func (*kernelSet) wholeTiles(int) int { return 0 }
+
+func (*kernelSet) addSegment(*Matrix, []float32, *Finish, *Acts, int, int, int, int, *Scratch) {
+	panic("gemm: no assembly in this build")
+}
+
 func prepareInt8(dst []byte, src []float32) { prepareInt8Go(dst, src) }

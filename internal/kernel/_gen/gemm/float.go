@@ -250,12 +250,12 @@ func (c *asm) wideFloat(name string, end wideEnd) {
 	x := c.loadRows(args, argActs, argActStride, 4)
 	dst := c.loadRows(args, argDst, argDstStride, 4)
 	five := c.GP64() // 5·stride of activations, then of results
+	next := c.pointer(args, argNext)
 	if end.finishes() {
 		c.copyFinish(args)
 	}
 	c.loop(tiles, func() {
-		w, n, start := c.pointer(args, argSlice), c.pointer(args, argN), c.GP64()
-		c.MOVQ(x.base, start)
+		w, n := c.pointer(args, argSlice), c.pointer(args, argN)
 		c.LEAQ(operand.Mem{Base: x.stride, Index: x.stride, Scale: 4}, five)
 		var acc wideSums
 		for m := range acc {
@@ -267,7 +267,7 @@ func (c *asm) wideFloat(name string, end wideEnd) {
 		if end.finishes() {
 			c.fetchFinish(args, floatTile)
 		}
-		c.wideSegment(&acc, x, w, n, five)
+		c.wideSegment(&acc, x, w, n, five, next)
 		c.LEAQ(operand.Mem{Base: dst.stride, Index: dst.stride, Scale: 4}, five)
 		if end.adds() {
 			c.addRows(&acc, dst, five)
@@ -277,7 +277,10 @@ func (c *asm) wideFloat(name string, end wideEnd) {
 		} else {
 			c.storeRows(&acc, dst, five)
 		}
-		c.LEAQ(operand.Mem{Base: start, Index: x.triple, Scale: 2}, x.base)
+		done := c.pointer(args, argN)
+		c.SHLQ(operand.U8(2), done)
+		c.SUBQ(done, x.base)
+		c.LEAQ(operand.Mem{Base: x.base, Index: x.triple, Scale: 2}, x.base)
 		c.LEAQ(operand.Mem{Base: dst.base, Index: dst.triple, Scale: 2}, dst.base)
 	})
 	c.end()
@@ -286,8 +289,10 @@ func (c *asm) wideFloat(name string, end wideEnd) {
 // wideSums are the sums of a tile, in two registers a row.
 type wideSums [floatTile][2]reg.VecVirtual
 
-// wideSegment adds n products a sum; w, n and the base of x are moved on.
-func (c *asm) wideSegment(acc *wideSums, x rowPointers, w, n, five reg.GPVirtual) {
+// wideSegment adds n products a sum; w, n and the base of x are moved on. Meanwhile
+// it fetches what next points to for the second-level cache, a line a jump: 8 tiles
+// fetch the whole panel that comes next.
+func (c *asm) wideSegment(acc *wideSums, x rowPointers, w, n, five, next reg.GPVirtual) {
 	step := func(i int) {
 		w0, w1 := c.YMM(), c.YMM()
 		c.VMOVUPS(operand.Mem{Base: w, Disp: 64 * i}, w0)
@@ -303,6 +308,8 @@ func (c *asm) wideSegment(acc *wideSums, x rowPointers, w, n, five reg.GPVirtual
 		for i := range floatUnroll {
 			step(i)
 		}
+		c.PREFETCHT1(operand.Mem{Base: next})
+		c.advance(next, 64)
 		c.advance(w, 64*floatUnroll)
 		c.advance(x.base, 4*floatUnroll)
 	})

@@ -26,6 +26,7 @@ const (
 	argRes       = 128
 	argResStride = 136
 	argBias      = 144
+	argNext      = 152
 
 	// A block of an unpacked slice.
 	sliceBytes  = 1344
