@@ -97,12 +97,14 @@ func (r *rebinder) hfConfig() map[string]any {
 			c[k] = v
 		}
 	}
+	mergeScaling(c, r.from.config.data)
 	if _, ok := c["pad_token_id"]; !ok {
 		c["pad_token_id"] = nil // a class's default may lie outside the vocabulary
 	}
 	plainLists(c)
 	r.shown(c)
 	r.storedScaling(c)
+	r.sections(c)
 	c["tie_word_embeddings"] = tied(r.from.b.G)
 	r.storedBiases(c)
 	return c
@@ -137,6 +139,44 @@ func onlyOne(list reflect.Value) (one int) {
 		}
 	}
 	return one
+}
+
+// mergeScaling adds what the file says of a scaling that nothing asked for.
+func mergeScaling(c, data map[string]any) {
+	have, ok1 := c["rope_scaling"].(map[string]any)
+	all, ok2 := data["rope_scaling"].(map[string]any)
+	if !ok1 || !ok2 {
+		return
+	}
+	have = maps.Clone(have)
+	for k, v := range all {
+		if _, ok := have[k]; !ok && finiteJSON(v) {
+			have[k] = v
+		}
+	}
+	c["rope_scaling"] = have
+}
+
+// sections says how many pairs of components turn by each of several positions,
+// which are one for text: GGUF has four numbers, of which classes know three or all.
+func (r *rebinder) sections(c map[string]any) {
+	list := reflect.ValueOf(r.files.Config()[r.files.Architecture()+".rope.dimension_sections"])
+	if list.Kind() != reflect.Slice || list.Len() != 4 {
+		return
+	}
+	var parts []any
+	for i := range list.Len() {
+		n, _ := wholeOf(list.Index(i).Interface())
+		parts = append(parts, int64(n))
+	}
+	if parts[3] == int64(0) {
+		parts = parts[:3]
+	}
+	key := "rope_scaling"
+	if _, ok := c["rope_parameters"]; ok {
+		key = "rope_parameters"
+	}
+	put(c, key+".mrope_section", parts)
 }
 
 // denied says that an override takes a key of the file for nothing.
@@ -196,6 +236,9 @@ func (r *rebinder) shown(c map[string]any) {
 		if n := r.innerWidth(hidden); n > 0 {
 			c["intermediate_size"] = int64(n)
 		}
+	}
+	if n, ok := r.leadingDense(); ok { // files say 0 where a list of the folder said it
+		c["first_k_dense_replace"] = int64(n)
 	}
 	one, ok1 := wholeOf(c["moe_intermediate_size"])
 	all, ok2 := wholeOf(c["shared_expert_intermediate_size"])

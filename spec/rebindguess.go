@@ -113,14 +113,14 @@ func (r *rebinder) near() (n nearness, err error) {
 		n.steps, n.other = r.sameSteps(t.b.G)
 	}
 	seen := map[string]bool{}
-	for _, g := range t.asked.groups {
-		if name := g.prefix + g.keys[0]; g.missing && !seen[name] {
+	for _, g := range r.from.asked.groups { // defaults of the file's trace, which config.json then says
+		if name := g.prefix + g.keys[0]; r.defaults && g.missing && !seen[name] {
 			seen[name] = true
 			n.open = append(n.open, openConfig{name, g.value})
 		}
 	}
-	for _, g := range r.from.asked.groups { // defaults of the file's trace, which config.json then says
-		if name := g.prefix + g.keys[0]; r.defaults && g.missing && !seen[name] {
+	for _, g := range t.asked.groups {
+		if name := g.prefix + g.keys[0]; g.missing && !seen[name] {
 			seen[name] = true
 			n.open = append(n.open, openConfig{name, g.value})
 		}
@@ -191,7 +191,9 @@ func (r *rebinder) values(k openConfig) []any {
 		}
 	case starlark.Int:
 		if strings.Contains(last, "dense") {
-			return []any{int64(r.leadingDense())}
+			if n, ok := r.leadingDense(); ok {
+				return []any{int64(n)}
+			}
 		}
 		if isSize(last) {
 			return r.sizes()
@@ -217,14 +219,18 @@ func (r *rebinder) parts() (list []any) {
 	return append(list, 1.0)
 }
 
-// leadingDense counts the first layers without experts.
-func (r *rebinder) leadingDense() (n int) {
-	for _, x := range r.from.b.G.Nodes {
-		if x.Op == graph.OpExperts {
-			return max(x.Layer, 0)
+// leadingDense counts the first layers without experts, where all after them
+// have some and there are any.
+func (r *rebinder) leadingDense() (first int, ok bool) {
+	g := r.from.b.G
+	sparse := make([]bool, g.Layers)
+	for _, x := range g.Nodes {
+		if x.Op == graph.OpExperts && x.Layer >= 0 && x.Layer < g.Layers {
+			sparse[x.Layer] = true
 		}
 	}
-	return r.from.b.G.Layers
+	first = slices.Index(sparse, true)
+	return first, first >= 0 && !slices.Contains(sparse[first:], false)
 }
 
 // headWidths are those of the attentions, each once.

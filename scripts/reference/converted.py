@@ -44,8 +44,13 @@ KEYS = {
         "head_dim": c["linear_head_dim"], "num_heads": c["num_attention_heads"],
         "short_conv_kernel_size": c.get("linear_conv_kernel_dim", 4)}, "first_k_dense_replace": c["mlp_layer_types"].index("sparse")},
     "nemotron_h": {"mamba_d_head": 16},
+    "deepseek_v3": {"scoring_func": "sigmoid"},  # as released models say, though the class does not ask
+    "glm4_moe_lite": {"scoring_func": "sigmoid"},
+    "sarvam_mla": {"scoring_func": "sigmoid"},
+    "qwen3_vl_moe": {"rope_theta": 5e5, "rms_norm_eps": 1e-6, "num_experts_per_tok": 4},  # of the class
     "granitemoehybrid": lambda c: {"layer_types": ["mamba" if k in ("mamba", "linear_attention") else "attention" for k in c["layer_types"]]},
 }
+CLASS = v.CLASS | {"sarvam_moe": "SarvamMoEForCausalLM"}  # of the released models
 RENAMED = {"kimi_linear": [(r"block_sparse_moe\.(gate|up|down)_proj", r"mlp.\1_proj")]}
 
 
@@ -60,9 +65,11 @@ def one(family, folder, root, path):
     keys = dict(v.KEYS.get(folder.name, v.KEYS.get(family, {})), **(keys(config) if callable(keys) else keys))
     gone = [k for k, x in keys.items() if x is v.GONE]
     config = {k: x for k, x in (config | keys).items() if k not in gone}
-    if family in v.CLASS:
-        config["architectures"] = [v.CLASS[family]]
+    if family in CLASS:
+        config["architectures"] = [CLASS[family]]
     t = load_file(d / "model.safetensors")
+    if family == "qwen3_vl_moe":  # as released: [experts, in, out]
+        t = {k: x.transpose(1, 2).contiguous() if x.dim() == 3 and ".experts." in k else x for k, x in t.items()}
     t = v.apart(t) if family == "minimax_m3_vl_text" else t
     for was, name in v.RENAMED.get(family, []) + RENAMED.get(family, []):
         t = {re.sub(was, name, k): x for k, x in t.items()}
