@@ -68,7 +68,7 @@ var vocabulary = []section{
 		{"head_linear", doHeadLinear, docHeadLinear}, {"dot", doDot, docDot}, {"index_topk", doIndexTopK, docIndexTopK},
 	}},
 	{"With a state of the sequence", []word{
-		{"conv1d", doConv1D, docConv1D}, {"shift", doShift, docShift}, {"reverse", doReverse, docReverse}, {"ssd_scan", doScan, docScan},
+		{"conv1d", doConv1D, docConv1D}, {"shift", doShift, docShift}, {"reverse", doReverse, docReverse}, {"recur", doRecur, docRecur}, {"ssd_scan", doScan, docScan},
 		{"linear_attention", doLinearAttention, docLinearAttention}, {"linear_scan", doLinearScan, docLinearScan},
 		{"gated_delta", doGatedDelta, docGatedDelta}, {"general_delta", doGeneralDelta, docGeneralDelta},
 	}},

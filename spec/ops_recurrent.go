@@ -168,7 +168,7 @@ func (t *tracer) rate(v starlark.Value, like []int) (*graph.Node, error) {
 // falls complains of a decay's logarithm that is above 0 where its numbers are
 // those of the specification; those of values and of stored tensors are not known here.
 func (t *tracer) falls(word, what string, n *graph.Node) {
-	for n.Op == graph.OpReshape {
+	for n.Op == graph.OpReshape && !t.b.InLoop() {
 		n = t.b.G.Nodes[n.In[0]]
 	}
 	a, ok := n.Attr.(*graph.ConstAttr)

@@ -13,8 +13,9 @@ type Builder struct {
 	// Memory says that tokens and positions are those of the encoder's source.
 	Memory bool
 
-	nodes []Node // room for further ones, which are many and live as long as the graph
-	ins   []int  // room for their inputs
+	loop  *loopScope // while the step of a recurrence is traced
+	nodes []Node     // room for further ones, which are many and live as long as the graph
+	ins   []int      // room for their inputs
 }
 
 // room is how many nodes or inputs are allocated together.
@@ -43,6 +44,21 @@ func NewBuilder() *Builder { return &Builder{G: &Graph{}, Layer: -1} }
 // Add appends a node of any operation. want is the shape where the operation
 // does not fix it (reshape, const) and nil otherwise.
 func (b *Builder) Add(op Op, attr any, want []int, in ...*Node) (*Node, error) {
+	if b.loop == nil {
+		for _, x := range in {
+			if !b.owns(x) {
+				b.Name = ""
+				return nil, fmt.Errorf("%s: a value of a step of recur is used outside of it; return it as the result", Written(op, attr))
+			}
+		}
+		return b.add(op, attr, want, in)
+	}
+	n, err := b.addInLoop(op, attr, want, in)
+	b.Name = ""
+	return n, err
+}
+
+func (b *Builder) add(op Op, attr any, want []int, in []*Node) (*Node, error) {
 	shape, rows, err := infer(b.G, op, attr, want, in)
 	if err != nil {
 		b.Name = ""
@@ -64,6 +80,9 @@ func (b *Builder) Add(op Op, attr any, want []int, in ...*Node) (*Node, error) {
 // Tokens is the batch's token ids, shape []. The node is made once, or twice
 // where there is an encoder.
 func (b *Builder) Tokens() *Node {
+	if b.loop != nil {
+		return b.loop.outer.Tokens() // an input of what reads it
+	}
 	for _, n := range b.G.Nodes {
 		if a, ok := n.Attr.(*TokensAttr); ok && a.Memory == b.Memory {
 			return n

@@ -104,6 +104,8 @@ const (
 	OpScan            Op = "ssd_scan"         // selective state space recurrence; *ScanAttr
 	OpGatedDelta      Op = "gated_delta"      // gated delta rule; *DeltaAttr
 	OpLinearAttention Op = "linear_attention" // attention read from a state; *LinearAttentionAttr
+	OpLoop            Op = "recur"            // operations for one token after the other; *LoopAttr, see loop.go
+	OpArg             Op = "arg"              // an input, inside the body of a loop alone; *ArgAttr
 	OpReverse         Op = "reverse"          // the rows of a whole sequence, the last first
 
 	// Of latent and sparse attention; see latent.go.

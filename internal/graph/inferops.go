@@ -64,9 +64,9 @@ var newAttr = map[Op]func() any{
 	OpRope: func() any { return &RopeAttr{} }, OpAttention: func() any { return &AttentionAttr{} },
 	OpRoute: func() any { return &RouteAttr{} }, OpExperts: func() any { return &ExpertsAttr{} },
 	OpConv1D: func() any { return &ConvAttr{} }, OpScan: func() any { return &ScanAttr{} }, OpGatedDelta: func() any { return &DeltaAttr{} },
-	OpLinearAttention: func() any { return &LinearAttentionAttr{} },
-	OpPool:            func() any { return &PoolAttr{} },
-	OpJoin:            func() any { return &JoinAttr{} }, OpStored: func() any { return &StoredAttr{} },
+	OpLinearAttention: func() any { return &LinearAttentionAttr{} }, OpLoop: func() any { return &LoopAttr{} },
+	OpPool: func() any { return &PoolAttr{} },
+	OpJoin: func() any { return &JoinAttr{} }, OpStored: func() any { return &StoredAttr{} },
 	OpHeadLinear: func() any { return &HeadLinearAttr{} }, OpIndex: func() any { return &IndexAttr{} },
 	OpExpertLinear: func() any { return &ExpertLinearAttr{} }, OpDot: func() any { return &DotAttr{} },
 }

@@ -184,6 +184,8 @@ func (p *printer) field(f reflect.Value) string {
 		return number(x)
 	case []float64:
 		return numbers(x)
+	case []LoopStep:
+		return fmt.Sprintf("%d operations", len(x))
 	case bool:
 		return "yes"
 	}

@@ -78,6 +78,8 @@ func CacheOf(n *Node) (cache int, ok bool) {
 		return a.Cache, true
 	case *LinearAttentionAttr:
 		return a.Cache, true
+	case *LoopAttr:
+		return a.Cache, true
 	case *IndexAttr:
 		return a.Cache, true
 	}
@@ -106,6 +108,8 @@ func inferState(g *Graph, attr any, in []*Node) ([]int, error) {
 		return inferDelta(g, a, in)
 	case *LinearAttentionAttr:
 		return inferLinearAttention(g, a, in)
+	case *LoopAttr:
+		return inferLoop(g, a, in)
 	}
 	return nil, fmt.Errorf("%T keeps no state", attr)
 }
@@ -194,7 +198,7 @@ func (b *Builder) keep(size int) (cache int) {
 // state of rows of a source begins with each source and is not kept.
 func (b *Builder) stateful(op Op, attr any, cache int, in ...*Node) (*Node, error) {
 	if c := &b.G.Caches[cache]; c.Kind == CacheState {
-		if !anyMemory(in) {
+		if !anyMemory(in) && op != OpLoop { // whose first input is where its states begin
 			if err := b.ofSource(&in[0]); err != nil {
 				return nil, err
 			}

@@ -397,6 +397,8 @@ func (q *printer) attr(a any) string {
 			fmt.Fprintf(&b, " %s=%d numbers", name, len(x))
 		case []int32:
 			fmt.Fprintf(&b, " %s=%d numbers", name, len(x))
+		case []graph.LoopStep:
+			fmt.Fprintf(&b, " %s=%d operations", name, len(x))
 		case bool:
 			b.WriteString(" " + name)
 		default:

@@ -250,6 +250,63 @@ def translating(w, ids, c):
     return w.linear(w.norm(x, 'decoder.norm_f'), 'lm_head', VOCAB)
 
 
+# Beck et al. 2024, xLSTM: the sLSTM, a matrix of each head between tokens, exponential gates scaled by a running maximum; and a GRU (Cho et al. 2014) above it.
+def memory_cells(w, ids, c):
+    def attend(w, x, at, layer):
+        n, d = len(x), HIDDEN // HEADS
+        if layer == 1:
+            gate, h, rows = w.linear(x, at + 'weight_ih', 3 * HIDDEN, bias=True), torch.zeros(HIDDEN).double(), []
+            for t in range(n):
+                r_x, z_x, n_x = gate[t].chunk(3)
+                r_h, z_h, n_h = w.linear(h, at + 'weight_hh', 3 * HIDDEN, bias=True).chunk(3)
+                z, new = torch.sigmoid(z_x + z_h), torch.tanh(n_x + torch.sigmoid(r_x + r_h) * n_h)
+                h = (1 - z) * new + z * h
+                rows.append(h)
+            return torch.stack(rows)
+        raw = torch.stack([w.linear(x, at + g + 'gate', HIDDEN, bias=True).view(n, HEADS, d) for g in 'ifzo'], 1)
+        matrix = w(at + 'recurrent_kernel', 4, HEADS, d, d, spread=0.5)
+        h, cell, norm, top = (torch.zeros(HEADS, d).double() for _ in range(4))
+        rows = []
+        for t in range(n):
+            i, f, z, o = raw[t] + torch.einsum('ghed,hd->ghe', matrix, h)
+            log_f = F.logsigmoid(f)
+            new_top = i if t == 0 else torch.maximum(log_f + top, i)
+            keep, take = torch.exp(log_f + top - new_top) * (t > 0), torch.exp(i - new_top)
+            cell, norm, top = keep * cell + take * torch.tanh(z), keep * norm + take, new_top
+            h = torch.sigmoid(o) * cell / norm
+            rows.append(w.norm(h, at + 'group_norm').reshape(-1))
+        return torch.stack(rows)
+    return decoder(w, ids, attend)
+
+
+# Sun et al. 2024, Learning to (learn at test time), TTT-Linear: a linear model of each head takes gradient steps on the tokens, in mini-batches whose
+# gradients are those at its weights before the mini-batch.
+def test_time_training(w, ids, c):
+    size = c['mini_batch_size']
+
+    def attend(w, x, at, layer):
+        n, d = len(x), HIDDEN // HEADS
+        q, k, v = qkv(w, x, at)
+        rate = torch.sigmoid(w.linear(x, at + 'lr_proj', HEADS, bias=True)).T / d
+        gain, shift = w(at + 'ttt_norm.weight', HEADS, d, mean=1.0, spread=0.2), w(at + 'ttt_norm.bias', HEADS, d, spread=0.2)
+
+        def model(x, weight, bias, h):
+            z = x @ weight + bias
+            return x + (z - z.mean()) / torch.sqrt(z.var(unbiased=False) + 1e-6) * gain[h] + shift[h]
+        rows = torch.zeros(n, HEADS, d).double()
+        for h in range(HEADS):
+            weight, bias = w(at + 'W1', HEADS, d, d, spread=0.3)[h], w(at + 'b1', HEADS, d, spread=0.3)[h]
+            for t in range(n):
+                if t % size == 0:
+                    before = weight.detach().clone().requires_grad_(), bias.detach().clone().requires_grad_()
+                loss = ((model(k[h, t], *before, h) - v[h, t]) ** 2).sum() / 2
+                dw, db = torch.autograd.grad(loss, before)
+                weight, bias = weight - rate[h, t] * dw, bias - rate[h, t] * db
+                rows[t, h] = model(q[h, t], weight, bias, h)
+        return rows.reshape(n, -1)
+    return decoder(w, ids, attend)
+
+
 FAMILIES = {
     'sigmoid_attention': (sigmoid_attention, {'max_position_embeddings': 64}),
     'pointwise': (pointwise, {'max_distance': 9}),
@@ -258,6 +315,8 @@ FAMILIES = {
     'forgetting': (forgetting, {}),
     'both_directions': (both_directions, {'d_state': 6}),
     'translating': (translating, {'d_state': 6, 'decoder': [2, 17, 5, 5, 33, 60, 8, 1, 44, 20, 19, 3, 30, 31, 9, 12, 50, 27, 41]}),
+    'memory_cells': (memory_cells, {}),
+    'test_time_training': (test_time_training, {'mini_batch_size': 4}),
     'delta_product': (delta_product, {'num_householder': 3}),
     'meta_tokens': (meta_tokens, {'num_memory_tokens': 7, 'sliding_window': 9, 'mamba_d_state': 6, 'global_attn_idx': [1]}),
 }
@@ -271,7 +330,7 @@ def main():
         config = {'model_type': 'paper_' + name, 'vocab_size': VOCAB, 'hidden_size': HIDDEN, 'num_hidden_layers': LAYERS, 'num_attention_heads': HEADS, 'rms_norm_eps': EPS, **extra}
         w, folder = Weights(), out / name
         ids = torch.randint(0, VOCAB, (LENGTH,), generator=torch.Generator().manual_seed(zlib.crc32(name.encode())))
-        logits = family(w, ids, config)
+        logits = family(w, ids, config).detach()
         golden = {'input_ids': ids.tolist(), 'logits': [[float('%.7g' % v) for v in row] for row in logits.tolist()]}
         if 'decoder' in config:
             golden['decoder_input_ids'] = config.pop('decoder')

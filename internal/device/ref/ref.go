@@ -47,6 +47,7 @@ type Machine struct {
 	vectors   map[*graph.Weight][]float32
 	distances map[distanceKey]*Distances
 	state     map[int32]*sequence
+	bodies    map[*graph.LoopAttr]*graph.Graph
 	Threads   int
 	// Memory is where operations with a state or with rows of earlier positions
 	// keep them; New gives a map by sequence id.
@@ -56,7 +57,7 @@ type Machine struct {
 // New makes a machine for g with the tensors of src.
 func New(g *graph.Graph, src weight.Source) *Machine {
 	return &Machine{Graph: g, src: src, Threads: runtime.NumCPU(), rows: map[*graph.Weight]*weight.Rows{},
-		vectors: map[*graph.Weight][]float32{}, distances: map[distanceKey]*Distances{}, state: map[int32]*sequence{}, Memory: &ownMemory{g, map[int32]*kept{}}}
+		vectors: map[*graph.Weight][]float32{}, distances: map[distanceKey]*Distances{}, state: map[int32]*sequence{}, bodies: map[*graph.LoopAttr]*graph.Graph{}, Memory: &ownMemory{g, map[int32]*kept{}}}
 }
 
 // Forget drops what the machine keeps of a sequence.
@@ -238,6 +239,8 @@ func (m *Machine) compute(n *graph.Node, in []*Value, b *batch.Batch, out *Value
 		return m.scan(n, n.Attr.(*graph.ScanAttr), in, b, out)
 	case graph.OpGatedDelta:
 		return m.delta(n, n.Attr.(*graph.DeltaAttr), in, b, out)
+	case graph.OpLoop:
+		return m.loop(n, n.Attr.(*graph.LoopAttr), in, b, out)
 	case graph.OpLinearAttention:
 		return m.linearAttention(n, n.Attr.(*graph.LinearAttentionAttr), in, b, out)
 	}

@@ -1,0 +1,123 @@
+package ref
+
+import (
+	"github.com/inferflow/inferflow/internal/batch"
+	"github.com/inferflow/inferflow/internal/graph"
+)
+
+// loop evaluates graph.LoopAttr: its body for one position after the other.
+func (m *Machine) loop(n *graph.Node, a *graph.LoopAttr, in []*Value, b *batch.Batch, out *Value) error {
+	body, err := m.body(n, a)
+	if err != nil {
+		return err
+	}
+	states := make([][]float32, len(b.Seqs))
+	for i := range b.Seqs {
+		if states[i], err = m.Memory.State(a.Cache, &b.Seqs[i]); err != nil {
+			return err
+		}
+		if at := 0; b.Seqs[i].Start == 0 {
+			for _, first := range in[:a.States] {
+				at += copy(states[i][at:], first.Row(0))
+			}
+		}
+	}
+	return m.parallel(len(b.Seqs), func(from, to int) error {
+		r := newLoopRun(a, body)
+		for i := from; i < to; i++ {
+			q := &b.Seqs[i]
+			for row := int(q.Row); row < int(q.Row+q.N); row++ {
+				if err := r.step(states[i], in, row, out.Row(row)); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	})
+}
+
+// body is the graph of a loop's body.
+func (m *Machine) body(n *graph.Node, a *graph.LoopAttr) (*graph.Graph, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if g := m.bodies[a]; g != nil {
+		return g, nil
+	}
+	var in []*graph.Node
+	for _, id := range n.In {
+		in = append(in, m.Graph.Nodes[id])
+	}
+	g, err := a.Graph(in)
+	if err == nil {
+		m.bodies[a] = g
+	}
+	return g, err
+}
+
+// loopRun computes steps of a loop.
+type loopRun struct {
+	a    *graph.LoopAttr
+	m    *Machine // of the body
+	vals []*Value
+	in   [][]*Value // by operation, into vals
+	next []float32  // the new states
+	one  *batch.Batch
+}
+
+func newLoopRun(a *graph.LoopAttr, body *graph.Graph) *loopRun {
+	r := &loopRun{a: a, m: New(body, nil), one: &batch.Batch{Tokens: make([]int32, 1)}}
+	r.m.Threads = 1
+	for _, n := range body.Nodes {
+		v := &Value{Rows: 1, Width: n.Width()}
+		if n.Op != graph.OpArg && n.Op != graph.OpReshape {
+			v.Data = make([]float32, v.Width)
+		}
+		var in []*Value
+		for _, id := range n.In {
+			in = append(in, r.vals[id])
+		}
+		r.vals, r.in = append(r.vals, v), append(r.in, in)
+	}
+	size := 0
+	for _, id := range a.Out[:a.States] {
+		size += r.vals[id].Width
+	}
+	r.next = make([]float32, size)
+	return r
+}
+
+// step computes one position: it reads row of the inputs, moves the state on and
+// writes the result.
+func (r *loopRun) step(state []float32, in []*Value, row int, out []float32) error {
+	at := 0
+	for i := range in {
+		v := r.vals[i]
+		if i < r.a.States {
+			v.Data, at = state[at:at+v.Width], at+v.Width
+			continue
+		}
+		v.Data = in[i].Row(row)
+	}
+	for i := len(in); i < len(r.vals); i++ {
+		n, v := r.m.Graph.Nodes[i], r.vals[i]
+		switch n.Op {
+		case graph.OpConst:
+			for k, x := range n.Attr.(*graph.ConstAttr).Values {
+				v.Data[k] = float32(x)
+			}
+		case graph.OpReshape:
+			v.Data = r.in[i][0].Data
+		default:
+			if err := r.m.compute(n, r.in[i], r.one, v); err != nil {
+				return err
+			}
+		}
+	}
+	at = 0
+	for _, id := range r.a.Out[:r.a.States] {
+		at += copy(r.next[at:], r.vals[id].Data)
+	}
+	copy(out, r.vals[r.a.Out[r.a.States]].Data)
+	copy(state, r.next)
+	return nil
+}
