@@ -13,9 +13,10 @@ type Builder struct {
 	// Memory says that tokens and positions are those of the encoder's source.
 	Memory bool
 
-	loop  *loopScope // while the step of a recurrence is traced
-	nodes []Node     // room for further ones, which are many and live as long as the graph
-	ins   []int      // room for their inputs
+	loop   *loopScope // while the step of a recurrence is traced
+	looped bool       // one was
+	nodes  []Node     // room for further ones, which are many and live as long as the graph
+	ins    []int      // room for their inputs
 }
 
 // room is how many nodes or inputs are allocated together.
@@ -46,7 +47,7 @@ func NewBuilder() *Builder { return &Builder{G: &Graph{}, Layer: -1} }
 func (b *Builder) Add(op Op, attr any, want []int, in ...*Node) (*Node, error) {
 	if b.loop == nil {
 		for _, x := range in {
-			if !b.owns(x) {
+			if b.looped && !b.owns(x) {
 				b.Name = ""
 				return nil, fmt.Errorf("%s: a value of a step of recur is used outside of it; return it as the result", Written(op, attr))
 			}

@@ -192,6 +192,7 @@ func (b *Builder) Loop(start []*Node, step func(in *Builder, states []*Node) (ou
 		return nil, fmt.Errorf("recur: a step cannot hold a recurrence")
 	}
 	in := &Builder{G: &Graph{}, Layer: b.Layer, At: b.At, loop: &loopScope{outer: b, args: map[*Node]*Node{}}}
+	b.looped = true
 	var states []*Node
 	size := 0
 	for i, s := range start {
