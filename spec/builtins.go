@@ -52,6 +52,7 @@ var vocabulary = []section{
 	}, unaryWords()...)},
 	{"Over the last axis", []word{
 		{"softmax", doSoftmax, docSoftmax},
+		{"doubly_stochastic", doBalance, docBalance},
 		{"mean", doReduce("mean"), docReduce("mean", "the mean")},
 		{"std", doReduce("std"), docReduce("std", "the standard deviation (of the population)")},
 		{"total", doReduce("sum"), docReduce("total", "the sum")},

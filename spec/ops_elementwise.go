@@ -186,6 +186,26 @@ func doReduce(f string) builtinFunc {
 	}
 }
 
+const docBalance = `doubly_stochastic(x, rounds, eps)
+Square matrices whose rows and columns sum to 1 (Sinkhorn and Knopp 1967): softmax of each row, plus eps; then the columns are divided by their sums, and in each further round the rows and the
+columns. Hyper-connections mix their streams so (Xie et al. 2026). Shape as x.
+- x: a value [.., n, n].
+- rounds: how often; the first divides the columns alone.
+- eps: is added to every sum.
+Errors: matrices that are not square.
+`
+
+func doBalance(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var x *value
+	var a graph.BalanceAttr
+	var eps number
+	if err := starlark.UnpackArgs(name, args, kwargs, "x", &x, "rounds", &a.Rounds, "eps", &eps); err != nil {
+		return nil, err
+	}
+	a.Eps = float64(eps)
+	return t.apply(graph.OpBalance, &a, x)
+}
+
 const docSoftmax = `softmax(x)
 eˣ / Σeˣ over the last axis.
 - x: a value [.., d].

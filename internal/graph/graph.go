@@ -86,6 +86,7 @@ const (
 	OpWhere     Op = "where"           // in[0] ≠ 0 ? in[1] : in[2], with broadcast
 	OpReduce    Op = "reduce"          // over the last axis, keeping it as 1; *ReduceAttr
 	OpSoftmax   Op = "softmax"         // over the last axis
+	OpBalance   Op = "balance"         // square matrices made doubly stochastic; *BalanceAttr
 	OpReshape   Op = "reshape"         // same values, another shape
 	OpTranspose Op = "transpose"       // permutes the row's dimensions; *TransposeAttr
 	OpSlice     Op = "slice"           // a range of one axis; *SliceAttr

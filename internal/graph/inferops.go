@@ -59,7 +59,7 @@ var newAttr = map[Op]func() any{
 	OpConst: func() any { return &ConstAttr{} }, OpEmbed: func() any { return &EmbedAttr{} },
 	OpLinear: func() any { return &LinearAttr{} }, OpNorm: func() any { return &NormAttr{} },
 	OpUnary: func() any { return &UnaryAttr{} }, OpBinary: func() any { return &BinaryAttr{} },
-	OpReduce: func() any { return &ReduceAttr{} }, OpTranspose: func() any { return &TransposeAttr{} },
+	OpReduce: func() any { return &ReduceAttr{} }, OpBalance: func() any { return &BalanceAttr{} }, OpTranspose: func() any { return &TransposeAttr{} },
 	OpSlice: func() any { return &SliceAttr{} }, OpConcat: func() any { return &ConcatAttr{} },
 	OpRope: func() any { return &RopeAttr{} }, OpAttention: func() any { return &AttentionAttr{} },
 	OpRoute: func() any { return &RouteAttr{} }, OpExperts: func() any { return &ExpertsAttr{} },

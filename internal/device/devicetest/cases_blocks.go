@@ -28,6 +28,10 @@ var blockCases = []testCase{
 		some := n.must(n.Attention(q, k, v, open(graph.AttentionAttr{Allowed: true}), chosen))
 		return n.head(n.back(x, n.must(n.Join(near, far, some))))
 	}},
+	opCase("balance", func(n *net, x *graph.Node) *graph.Node {
+		y := n.reshape(x, 4, 4, 4)
+		return n.must(n.Add(graph.OpBalance, &graph.BalanceAttr{Rounds: 7, Eps: 1e-3}, nil, y))
+	}),
 	{name: "latent/every third", has: []program.Kind{program.KindAttention}, build: func(n *net) *graph.Node {
 		n.Layer = 0
 		return n.head(n.latent(n.embed(), n.table(8), 4, graph.AttentionAttr{Every: 3}))

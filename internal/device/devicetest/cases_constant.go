@@ -55,6 +55,7 @@ var constantPlain = []constantCase{
 	applied("where", graph.OpWhere, nil, []int{1}, headShape, []int{16}),
 	applied("reduce", graph.OpReduce, &graph.ReduceAttr{F: "std"}, headShape),
 	applied("softmax", graph.OpSoftmax, nil, headShape),
+	applied("balance", graph.OpBalance, &graph.BalanceAttr{Rounds: 3, Eps: 1e-6}, []int{4, 4, 4}),
 	applied("transpose", graph.OpTranspose, &graph.TransposeAttr{Perm: []int{1, 0}}, headShape),
 	applied("slice", graph.OpSlice, &graph.SliceAttr{Axis: 1, From: 3, To: 11, Step: 1}, headShape),
 	applied("slice by steps", graph.OpSlice, &graph.SliceAttr{Axis: 1, From: 1, To: 15, Step: 3}, headShape),

@@ -192,6 +192,9 @@ func (m *Machine) compute(n *graph.Node, in []*Value, b *batch.Batch, out *Value
 		return m.broadcast(n, in, out)
 	case graph.OpReduce, graph.OpSoftmax:
 		return m.reduce(n, in[0], out)
+	case graph.OpBalance:
+		balance(n.Attr.(*graph.BalanceAttr), n.Shape[len(n.Shape)-1], in[0], out)
+		return nil
 	case graph.OpTranspose, graph.OpSlice, graph.OpConcat, graph.OpGather:
 		return m.move(n, in, out)
 	case graph.OpRope:
