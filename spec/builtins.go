@@ -117,20 +117,25 @@ func plainUnary(name string) bool {
 	return true
 }
 
-// mathModule is Starlark's math and probit, the inverse of the normal
-// distribution function.
+// mathModule is Starlark's math, normal, the normal distribution function, and
+// probit, its inverse.
 func mathModule() *starlarkstruct.Module {
 	members := starlark.StringDict{}
 	for k, v := range math.Module.Members {
 		members[k] = v
 	}
-	members["probit"] = starlark.NewBuiltin("probit", func(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-		var p number
-		if err := starlark.UnpackArgs(b.Name(), args, kwargs, "p", &p); err != nil {
-			return nil, err
-		}
-		return starlark.Float(stdmath.Sqrt2 * stdmath.Erfinv(2*float64(p)-1)), nil
-	})
+	for name, f := range map[string]func(float64) float64{
+		"normal": func(x float64) float64 { return (1 + stdmath.Erf(x/stdmath.Sqrt2)) / 2 },
+		"probit": func(p float64) float64 { return stdmath.Sqrt2 * stdmath.Erfinv(2*p-1) },
+	} {
+		members[name] = starlark.NewBuiltin(name, func(_ *starlark.Thread, b *starlark.Builtin, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+			var x number
+			if err := starlark.UnpackArgs(b.Name(), args, kwargs, "x", &x); err != nil {
+				return nil, err
+			}
+			return starlark.Float(f(float64(x))), nil
+		})
+	}
 	members["inf"] = starlark.Float(stdmath.Inf(1))
 	return &starlarkstruct.Module{Name: "math", Members: members}
 }

@@ -56,6 +56,8 @@ type rebinder struct {
 	unnamed []askedTensor
 	// defaults says to write what the specification took for missing.
 	defaults bool
+	// last is what the last trace of the mirror asked for.
+	last *asked
 	// guessed are settings that follow from the tensors, by dotted key.
 	guessed map[string]any
 }
@@ -92,6 +94,7 @@ func (s *Spec) Rebind(files Files) (*Rebound, error) {
 		r.target(t)
 		e := r.rebind()
 		if e == nil {
+			r.noteAssumed()
 			return r.result, r.compareOthers()
 		}
 		if err == nil {
@@ -145,6 +148,7 @@ func (r *rebinder) like() *Rebound {
 		types, err := o.declarations()
 		for _, t := range types {
 			if o.target(t); err == nil && o.rebind() == nil {
+				o.noteAssumed()
 				return o.result
 			}
 		}

@@ -3,6 +3,7 @@ package spec
 import (
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -67,7 +68,7 @@ func (r *rebinder) describe() error {
 		r.named(r.result.Config)
 		for _, given := range []map[string]any{r.guessed, r.s.opts.Set} {
 			for _, k := range slices.Sorted(maps.Keys(given)) {
-				put(r.result.Config, k, given[k])
+				put(r.result.Config, k, likeBefore(r.result.Config[k], given[k]))
 			}
 		}
 		return nil
@@ -90,6 +91,16 @@ func (r *rebinder) describe() error {
 	r.result.Metadata, r.to.config = meta, maps.Clone(meta)
 	r.to.config[convertingKey] = true
 	return nil
+}
+
+// likeBefore is a setting as a class wants it: whole numbers without a point,
+// but where the value that it replaces is no whole one.
+func likeBefore(was, now any) any {
+	f, ok := now.(float64)
+	if _, floating := was.(float64); !ok || floating || f != math.Trunc(f) || math.Abs(f) > 1<<53 {
+		return now
+	}
+	return int64(f)
 }
 
 // scalingTypes are the names of rotary scalings that GGUF's readers know.

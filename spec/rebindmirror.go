@@ -119,6 +119,7 @@ func (r *rebinder) traceMirror() (*tracer, error) {
 		}
 		t := newTracer(r.to, o)
 		t.asked = newAsked()
+		r.last = t.asked
 		t.asked.supply, t.asked.lacking = r.supply, r.lacking
 		_, err := t.run(r.s.fileName(), r.s.Source)
 		if err == nil {

@@ -22,6 +22,10 @@ func (r *rebinder) storedScaling(c map[string]any) {
 		return
 	}
 	tab := r.from.b.G.Ropes[0]
+	if kept := keptWhole(short); kept > 0 && ok1 {
+		proportional(c, float64(kept)/float64(len(short)))
+		return
+	}
 	scaling := map[string]any{"rope_type": "longrope", "short_factor": short, "long_factor": long, "attention_factor": tab.Factor}
 	if tab.Original > 0 {
 		scaling["original_max_position_embeddings"] = int64(tab.Original)
@@ -33,6 +37,36 @@ func (r *rebinder) storedScaling(c map[string]any) {
 	}
 	delete(c, "rope_scaling")
 	c["rope_parameters"] = scaling
+}
+
+// keptWhole counts the components that a table turns unscaled, where it leaves
+// all others still; 0 where it does anything else.
+func keptWhole(divisors []any) (n int) {
+	for i, v := range divisors {
+		switch x := v.(float64); {
+		case x == 1 && i == n:
+			n++
+		case x < 1e29:
+			return 0
+		}
+	}
+	if n == len(divisors) {
+		return 0
+	}
+	return n
+}
+
+// proportional says that a share of the components turns, beside the rotation
+// of layers with a window where the file has one.
+func proportional(c map[string]any, share float64) {
+	whole := map[string]any{"rope_type": "proportional", "partial_rotary_factor": share}
+	if v, ok := c["rope_theta"]; ok {
+		whole["rope_theta"] = v
+	}
+	delete(c, "rope_scaling")
+	if c["rope_parameters"] = whole; c["rope_local_base_freq"] != nil {
+		c["rope_parameters"] = map[string]any{"full_attention": whole, "sliding_attention": map[string]any{"rope_type": "default", "rope_theta": c["rope_local_base_freq"]}}
+	}
 }
 
 // divisors reads a small tensor of numbers.

@@ -29,10 +29,10 @@ func (c *comparison) graphs(a, b *graph.Graph) error {
 		c.heads, nodes = heads, nodes[:len(b.Nodes)]
 	}
 	for i, x := range nodes {
-		if i >= len(b.Nodes) || x.Op != b.Nodes[i].Op || !slices.Equal(x.In, b.Nodes[i].In) {
+		if i >= len(b.Nodes) {
 			return fmt.Errorf("spec: %w: %s computes by different steps in the two formats", ErrRebind, x.Line)
 		}
-		if err := c.values(reflect.ValueOf(x.Attr), reflect.ValueOf(b.Nodes[i].Attr), x.Line, string(x.Op)); err != nil {
+		if err := c.nodes(x, b.Nodes[i]); err != nil {
 			return err
 		}
 	}
@@ -45,6 +45,20 @@ func (c *comparison) graphs(a, b *graph.Graph) error {
 		}
 	}
 	return nil
+}
+
+// nodes compares two steps. Numbers that one format has among its settings may
+// be a tensor of the other.
+func (c *comparison) nodes(x, y *graph.Node) error {
+	numbers, ok1 := x.Attr.(*graph.ConstAttr)
+	param, ok2 := y.Attr.(*graph.ParamAttr)
+	if ok1 && ok2 && slices.Equal(x.Shape, y.Shape) {
+		return c.pair(&graph.Weight{Op: graph.WConst, Shape: x.Shape, Data: numbers.Values}, param.W, x.Line)
+	}
+	if x.Op != y.Op || !slices.Equal(x.In, y.In) {
+		return fmt.Errorf("spec: %w: %s computes by different steps in the two formats", ErrRebind, x.Line)
+	}
+	return c.values(reflect.ValueOf(x.Attr), reflect.ValueOf(y.Attr), x.Line, string(x.Op))
 }
 
 // beginning says that b is where a starts, with fewer outputs, and which it

@@ -86,7 +86,7 @@ func Reference() (string, error) {
 	for _, doc := range docConfig {
 		r.word(parseWord(doc))
 	}
-	r.line("`math` is Starlark's module (`math.sqrt`, `math.pow`, `math.log`, `math.pi`, …) with `math.inf` and `math.probit(p)`, the inverse of the normal distribution function.\n")
+	r.line("`math` is Starlark's module (`math.sqrt`, `math.pow`, `math.log`, `math.pi`, …) with `math.inf`, `math.normal(x)`, the normal distribution function, and `math.probit(p)`, its inverse.\n")
 	if err := r.library(); err != nil {
 		return "", err
 	}

@@ -18,6 +18,7 @@ import (
 func convertCommand() *cobra.Command {
 	var typ, specFile string
 	var force bool
+	var set []string
 	c := &cobra.Command{
 		Use:   "convert MODEL OUT.gguf|OUT.safetensors|FOLDER",
 		Short: "Write a model in another format",
@@ -31,7 +32,8 @@ is kept under keys of our own, which this program reads back; where other progra
 would then answer differently it says so. A family that llama.cpp does not know is
 written as the folder stands, for this program alone. A folder that is written to
 is new or holds no other model, which --force replaces. Files are replaced whole or
-not at all.`,
+not at all. Where a GGUF file does not say what a folder must, a notice names the
+value that was taken; --set KEY=VALUE gives another.`,
 		Example: `  inferflow convert ./folder model.gguf --type f16
   inferflow convert model.gguf ./folder --type bf16
   inferflow convert ./folder/pytorch_model.bin ./other/model.safetensors`,
@@ -39,6 +41,10 @@ not at all.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			o := convert.Options{Notice: notice, Force: force}
 			o.Spec = spec.Choose(specFile)
+			var err error
+			if o.Spec.Set, err = parseSet(set); err != nil {
+				return err
+			}
 			switch t, ok := quant.ParseType(typ); {
 			case typ == "keep":
 			case ok && (t == quant.F32 || t == quant.F16 || t == quant.BF16):
@@ -59,6 +65,7 @@ not at all.`,
 	}
 	c.Flags().StringVar(&typ, "type", "keep", "type of matrices: f32, f16, bf16, or keep what is stored")
 	c.Flags().BoolVar(&force, "force", false, "replace the model that the folder holds which is written to")
+	c.Flags().StringArrayVar(&set, "set", nil, "of a GGUF file to a folder: a configuration value that the file does not say, KEY=VALUE (as in config.json)")
 	c.Flags().StringVar(&specFile, "spec", "", "specification to use instead of the one that serves the model: a file, or the name of a shipped one")
 	return c
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/json"
 	"fmt"
 	"os"
 	"regexp"
@@ -86,7 +87,8 @@ func (f *modelFlags) check() error {
 	return nil
 }
 
-// parseValue reads a number, true, false or null; anything else is a string.
+// parseValue reads a number, true, false, null, a list or an object in JSON;
+// anything else is a string.
 func parseValue(s string) any {
 	switch s {
 	case "true":
@@ -98,6 +100,12 @@ func parseValue(s string) any {
 	}
 	if f, err := strconv.ParseFloat(s, 64); err == nil {
 		return f
+	}
+	var v any
+	if strings.HasPrefix(s, "[") || strings.HasPrefix(s, "{") {
+		if json.Unmarshal([]byte(s), &v) == nil {
+			return v
+		}
 	}
 	return s
 }

@@ -51,6 +51,9 @@ func Run(in, out string, o Options) error {
 	}
 	defer files.Close()
 	c := &job{files: files, o: o}
+	if len(o.Spec.Set) > 0 && (files.Binding() != spec.GGUF || strings.EqualFold(filepath.Ext(out), ".gguf")) {
+		return fmt.Errorf("convert: %w: settings can be given only where a GGUF file becomes a folder; elsewhere config.json says them", ErrConvert)
+	}
 	if strings.EqualFold(filepath.Ext(out), ".gguf") {
 		for _, part := range append(files.Files(), in) {
 			if same(part, out) {

@@ -6,7 +6,7 @@
 DIR holds a folder a model as the zoo does (config.json, model.safetensors, golden.json; models.py says which counts). OUT is filled with what is made. PROGRAM is built from llama_rows.c. --gguf names a folder with NAME.gguf of llama.cpp's own converter, for the
 way back without our keys. Needs torch and transformers 5.24.
 """
-import argparse, importlib, json, os, pathlib, shutil, subprocess, sys, warnings
+import argparse, importlib, json, os, pathlib, re, shutil, subprocess, sys, warnings
 
 from models import folders
 
@@ -105,6 +105,12 @@ def stripped(path, to):
     to.write_bytes(path.read_bytes().replace(b'inferflow.config', b'inferflow.confiX'))
 
 
+def lacks(told):
+    """What a conversion said that the file lacks."""
+    taken = re.search('taken as (.*); --set', told)
+    return "it does not say " + taken.group(1) if taken else 'what the converter leaves out'
+
+
 def attempt(f, *args):
     try:
         return f(*args)
@@ -142,25 +148,37 @@ def check(folder, a):
         run(a.binary, 'convert', file, back)
         if not hf:
             return ours(a.binary, back, golden, '--exact')
-        return error(reference(back, golden), golden['logits'])
+        e = error(reference(back, golden), golden['logits'])
+        if str(back) in HEADLESS:
+            row['headless'] = True
+        return e
     row['back'] = attempt(returned)
     row['safetensors'] = attempt(lambda: (run(a.binary, 'convert', '--type', 'f32', folder, work / 'again' / 'model.safetensors'), ours(a.binary, work / 'again', golden, '--exact'))[1])
 
-    def foreign(file, golden):
-        shutil.rmtree(work / 'foreign', ignore_errors=True)
-        run(a.binary, 'convert', file, work / 'foreign')
-        here = ours(a.binary, work / 'foreign', golden, '--exact')
+    def foreign(file, golden, config=None):
+        to = work / 'foreign'
+        shutil.rmtree(to, ignore_errors=True)
+        told = run(a.binary, 'convert', file, to).stderr
+        if config and ours(a.binary, to, golden, '--exact') > TOL:  # what the format lacks is told, and can be given
+            taken = re.search('taken as (.*); --set', told)
+            given = {k: config[k] for k in re.findall(r'(?:^|, )([a-z_0-9]+): ', taken.group(1)) if config.get(k) is not None} if taken else {}
+            if given:
+                run(a.binary, 'convert', '--force', *['--set=%s=%s' % (k, json.dumps(v)) for k, v in given.items()], file, to)
+                row['set'] = sorted(given)
+        here = ours(a.binary, to, golden, '--exact')
         if here > TOL and ours(a.binary, file, golden, '--exact') > TOL:
-            raise RuntimeError('without our keys the GGUF file says another model, and so does the folder: what the format lacks is the notice beside this one')
-        there = error(reference(work / 'foreign', golden), golden['logits']) if hf else 0
+            raise RuntimeError('the GGUF file says another model, and so does the folder: ' + lacks(told))
+        there = error(reference(to, golden), golden['logits']) if hf else 0
         if there > TOL >= here:
             raise RuntimeError('transformers answers otherwise to the folder (%.0e), which this program reads right' % there)
+        if str(to) in HEADLESS:
+            row['headless'] = True
         return max(here, there)
     row['foreign'] = ''
     theirs = a.gguf / (family + '.gguf') if a.gguf else None
     if theirs and theirs.exists():
         beside = theirs.with_suffix('.json')
-        row['foreign'] = attempt(foreign, theirs, json.loads(beside.read_text()) if beside.exists() else golden)
+        row['foreign'] = attempt(foreign, theirs, *([json.loads(f.read_text()) for f in (beside, theirs.with_suffix('.config.json'))] if beside.exists() else [golden]))
     elif row['form'] != 'own' and not [n for n in row['notes'] if 'GGUF has no keys' in n or 'kept under' in n]:
         stripped(file, work / 'stripped.gguf')
         row['foreign'] = attempt(foreign, work / 'stripped.gguf', golden)

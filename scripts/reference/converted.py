@@ -3,7 +3,7 @@
     converted.py BINARY LLAMA_CPP OUT --models DIR … [FAMILY …]
 
 DIR holds a folder a model as the zoo does (models.py). Of a family's models the first counts for whose file BINARY gives PyTorch's logits, as the
-converter keeps not every option; else the first that it takes at all, and what BINARY says is told. FAMILY.json holds those logits. What the converter
+converter keeps not every option; else the first that it takes at all, and what BINARY says is told. FAMILY.json holds those logits, FAMILY.config.json its settings. What the converter
 asks of config.json beside the class's own keys, and its names of tensors, are gguf_variants.py's. A family that the converter does not take is told and
 left out. Needs torch, transformers 5.24 and llama.cpp's sources."""
 import argparse
@@ -108,7 +108,9 @@ def family_file(family, choices):
         if first is None or says is None:
             shutil.copy(trial, path)
             shutil.copy(folder / "golden.json", a.out / (family + ".json"))
-            (a.out / (family + ".json")).chmod(0o644)
+            shutil.copy(folder / "config.json", a.out / (family + ".config.json"))
+            for name in (".json", ".config.json"):
+                (a.out / (family + name)).chmod(0o644)
             first = folder
         shutil.rmtree(root)
         if says is None:
