@@ -156,7 +156,7 @@ func (r *rebinder) sameSteps(b *graph.Graph) (steps, other int) {
 		return nil
 	}}
 	for i, x := range a.Nodes {
-		if i >= len(b.Nodes) || !slices.Equal(x.Shape, b.Nodes[i].Shape) || c.nodes(x, b.Nodes[i]) != nil {
+		if i >= len(b.Nodes) || graph.Product(x.Shape) != graph.Product(b.Nodes[i].Shape) || c.nodes(x, b.Nodes[i]) != nil {
 			return i, len(c.other)
 		}
 	}

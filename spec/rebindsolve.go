@@ -52,7 +52,7 @@ func (c *comparison) graphs(a, b *graph.Graph) error {
 func (c *comparison) nodes(x, y *graph.Node) error {
 	numbers, ok1 := x.Attr.(*graph.ConstAttr)
 	param, ok2 := y.Attr.(*graph.ParamAttr)
-	if ok1 && ok2 && slices.Equal(x.Shape, y.Shape) {
+	if ok1 && ok2 && graph.Product(x.Shape) == graph.Product(y.Shape) {
 		return c.pair(&graph.Weight{Op: graph.WConst, Shape: x.Shape, Data: numbers.Values}, param.W, x.Line)
 	}
 	if x.Op != y.Op || !slices.Equal(x.In, y.In) {
