@@ -11,7 +11,7 @@ import (
 const docRecur = `recur(step, start)
 Any recurrence, one token after the other, for what no other word says: LSTM, GRU, sLSTM, states that learn by gradient. step is a function of the list of states that the token before
 left; it returns the new states and what comes out. It is run once, when the model is opened, and reads the token's values where they stand around it.
-Its operations run as they stand, in turn for every token: slow. What does not read the states belongs around the function, and a recurrence that one of the other words says is fast. docs/spec.md has examples.
+Its operations run as they stand, one after the other for every token, on one core a sequence. What does not read the states belongs around the function, and a recurrence that one of the other words says is fast. docs/spec.md has examples.
 - step: a function of the list of states, which returns (list of new states, result). In it may stand arithmetic, functions, dot, linear, head_linear, norms, reductions, softmax, where, gather
   and shapes; nothing that keeps a state itself, nor attention, experts, rope and embed.
 - start: the list of states before the first token, the same for all texts: const(…), param(…).

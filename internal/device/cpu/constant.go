@@ -58,6 +58,9 @@ func all(bs []program.Buf, set map[program.Buf]bool) bool {
 // projected positions of a deep model.
 func (l *loader) op(x *program.OpStep) (executor, error) {
 	e := &opExec{step: x, node: l.s.p.Graph.Nodes[x.Node]}
+	if a, ok := e.node.Attr.(*graph.LoopAttr); ok {
+		return l.loop(x, e.node, a)
+	}
 	a, ok := e.node.Attr.(*graph.LinearAttr)
 	if !ok || !l.s.p.Buffers[x.Out].Const {
 		return e, nil

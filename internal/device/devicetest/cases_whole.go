@@ -25,7 +25,8 @@ var wholeCases = []testCase{
 	{name: "source/recurrences", tol: 1e-5, has: []program.Kind{program.KindRecurrent, program.KindConv1D, program.KindReverse, program.KindPut}, build: func(n *net) *graph.Node {
 		memory := n.encoder(func() *graph.Node {
 			n.Layer = 0
-			return n.everyState(n.attend(n.embed(), heads{q: 4, kv: 4, dim: 16}, both, nil))
+			fixed := n.must(n.Shift(n.must(n.Param(n.vector(0, width))), 2)) // zeros in the first two rows
+			return n.everyState(n.attend(n.add(n.embed(), fixed), heads{q: 4, kv: 4, dim: 16}, both, nil))
 		})
 		x := n.cross(n.embed(), n.must(n.Shift(memory, 1)), heads{q: 4, kv: 4, dim: 16}, graph.AttentionAttr{})
 		x = n.add(x, n.linear(n.flat(n.scan(n.rms(x), 4, 8, 2, 16, 4)), width)) // beside states of the answer

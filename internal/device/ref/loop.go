@@ -16,18 +16,16 @@ func (m *Machine) loop(n *graph.Node, a *graph.LoopAttr, in []*Value, b *batch.B
 		if states[i], err = m.Memory.State(a.Cache, &b.Seqs[i]); err != nil {
 			return err
 		}
-		if at := 0; b.Seqs[i].Start == 0 {
-			for _, first := range in[:a.States] {
-				at += copy(states[i][at:], first.Row(0))
-			}
-		}
 	}
 	return m.parallel(len(b.Seqs), func(from, to int) error {
-		r := newLoopRun(a, body)
+		r := NewLoop(a, body, nil)
 		for i := from; i < to; i++ {
 			q := &b.Seqs[i]
+			if q.Start == 0 {
+				r.Start(states[i], in)
+			}
 			for row := int(q.Row); row < int(q.Row+q.N); row++ {
-				if err := r.step(states[i], in, row, out.Row(row)); err != nil {
+				if err := r.Step(states[i], in, row, out.Row(row)); err != nil {
 					return err
 				}
 			}
@@ -54,18 +52,21 @@ func (m *Machine) body(n *graph.Node, a *graph.LoopAttr) (*graph.Graph, error) {
 	return g, err
 }
 
-// loopRun computes steps of a loop.
-type loopRun struct {
+// Loop computes steps of a graph.LoopAttr; it is not safe for concurrent use.
+type Loop struct {
 	a    *graph.LoopAttr
 	m    *Machine // of the body
 	vals []*Value
 	in   [][]*Value // by operation, into vals
 	next []float32  // the new states
 	one  *batch.Batch
+	own  func(n *graph.Node, in []*Value, out *Value) bool
 }
 
-func newLoopRun(a *graph.LoopAttr, body *graph.Graph) *loopRun {
-	r := &loopRun{a: a, m: New(body, nil), one: &batch.Batch{Tokens: make([]int32, 1)}}
+// NewLoop makes room for the values of a body, a.Graph of the inputs. own, if
+// not nil, is asked first to compute an operation, and says whether it did.
+func NewLoop(a *graph.LoopAttr, body *graph.Graph, own func(n *graph.Node, in []*Value, out *Value) bool) *Loop {
+	r := &Loop{a: a, m: New(body, nil), one: &batch.Batch{Tokens: make([]int32, 1)}, own: own}
 	r.m.Threads = 1
 	for _, n := range body.Nodes {
 		v := &Value{Rows: 1, Width: n.Width()}
@@ -77,6 +78,11 @@ func newLoopRun(a *graph.LoopAttr, body *graph.Graph) *loopRun {
 			in = append(in, r.vals[id])
 		}
 		r.vals, r.in = append(r.vals, v), append(r.in, in)
+		if c, ok := n.Attr.(*graph.ConstAttr); ok {
+			for k, x := range c.Values {
+				v.Data[k] = float32(x)
+			}
+		}
 	}
 	size := 0
 	for _, id := range a.Out[:a.States] {
@@ -86,9 +92,17 @@ func newLoopRun(a *graph.LoopAttr, body *graph.Graph) *loopRun {
 	return r
 }
 
-// step computes one position: it reads row of the inputs, moves the state on and
+// Start writes the states before the first position: the first inputs.
+func (r *Loop) Start(state []float32, in []*Value) {
+	at := 0
+	for _, first := range in[:r.a.States] {
+		at += copy(state[at:], first.Row(0))
+	}
+}
+
+// Step computes one position: it reads row of the inputs, moves the state on and
 // writes the result.
-func (r *loopRun) step(state []float32, in []*Value, row int, out []float32) error {
+func (r *Loop) Step(state []float32, in []*Value, row int, out []float32) error {
 	at := 0
 	for i := range in {
 		v := r.vals[i]
@@ -100,13 +114,11 @@ func (r *loopRun) step(state []float32, in []*Value, row int, out []float32) err
 	}
 	for i := len(in); i < len(r.vals); i++ {
 		n, v := r.m.Graph.Nodes[i], r.vals[i]
-		switch n.Op {
-		case graph.OpConst:
-			for k, x := range n.Attr.(*graph.ConstAttr).Values {
-				v.Data[k] = float32(x)
-			}
-		case graph.OpReshape:
+		switch {
+		case n.Op == graph.OpConst:
+		case n.Op == graph.OpReshape:
 			v.Data = r.in[i][0].Data
+		case r.own != nil && r.own(n, r.in[i], v):
 		default:
 			if err := r.m.compute(n, r.in[i], r.one, v); err != nil {
 				return err
