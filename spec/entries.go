@@ -32,6 +32,7 @@ func (t *tracer) stopped(err error) error {
 }
 
 func (t *tracer) encoderDecoder(file string, encoder, decoder starlark.Callable) (starlark.Value, error) {
+	t.mask = "causal" // of a decoder that answers
 	t.b.Memory = true
 	memory, err := starlark.Call(t.thread, encoder, starlark.Tuple{t.config.root()}, nil)
 	t.b.Memory = false

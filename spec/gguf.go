@@ -34,6 +34,7 @@ var ggufKeys = map[string]string{
 	"attention.layer_norm_epsilon":         "layer_norm_eps",
 	"attention.sliding_window":             "sliding_window",
 	"attention.scale":                      "attention_multiplier",
+	"attention.causal":                     "is_causal",
 	"attention.clamp_kqv":                  "clip_qkv",
 	"attention.q_lora_rank":                "q_lora_rank",
 	"attention.kv_lora_rank":               "kv_lora_rank",

@@ -23,7 +23,7 @@ type attentionArgs struct {
 	tile, open                 bool
 }
 
-const docAttention = `attention(q, k=None, v=None, scale=None, window=None, mask="causal", softcap=None, sinks=None, slopes=None, bias=None, tile=False, cache=None, value_dim=None, allowed=None, first=None, queries=None, open=False, score="softmax", score_bias=None, fade=None, every=None)
+const docAttention = `attention(q, k=None, v=None, scale=None, window=None, mask=None, softcap=None, sinks=None, slopes=None, bias=None, tile=False, cache=None, value_dim=None, allowed=None, first=None, queries=None, open=False, score="softmax", score_bias=None, fade=None, every=None)
 softmax(mask(scale · q·kᵀ))·v over the tokens of the sequence so far. q [H, d], k [K, d], v [K, e] give [H, e]; H is a multiple of K. Keys and values go into a
 cache of their own; nothing need be said of it. In a decoder, k and v of the encoder's memory make it cross attention: every query sees the whole source, whatever mask and window say, and bias and
 slopes are refused, for positions of two texts have no distance. A cache keeps f16 unless the model is opened with --kv f32.
@@ -32,7 +32,7 @@ slopes are refused, for positions of two texts have no distance. A cache keeps f
 - v: values [K, e].
 - scale: a number; None: 1/√d.
 - window: how many keys a query sees, its own included; None or 0: all. With the mask "full" also [before, after]: keys from i − before to i + after.
-- mask: "causal"; "full" (encoders: all tokens of the sequence, or |i − j| ≤ window); "chunk" (causal, and in the same block of window tokens); "before" (causal without the
+- mask: None is "causal", or "full" where the configuration says is_causal = false, as embedding models made of decoders do; "causal"; "full" (encoders: all tokens of the sequence, or |i − j| ≤ window); "chunk" (causal, and in the same block of window tokens); "before" (causal without the
 token itself, which window counts all the same; the first token sees nothing and gets zeros).
 - softcap: caps the scores: softcap · tanh(score / softcap).
 - sinks: a tensor [H], or a value [H] that the token makes: one more logit for each head, which takes weight and gives no value.
@@ -56,12 +56,16 @@ Errors: an unknown score, sinks of one that is no softmax,  heads or widths that
 `
 
 func doAttention(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	a := attentionArgs{mask: "causal", score: "softmax"}
-	err := starlark.UnpackArgs(name, args, kwargs, "q", &a.q, "k?", &a.k, "v?", &a.v, "scale?", &a.scale, "window?", &a.window, "mask?", &a.mask,
+	a := attentionArgs{score: "softmax"}
+	mask := starlark.Value(starlark.None)
+	err := starlark.UnpackArgs(name, args, kwargs, "q", &a.q, "k?", &a.k, "v?", &a.v, "scale?", &a.scale, "window?", &a.window, "mask?", &mask,
 		"softcap?", &a.softcap, "sinks?", &a.sinks, "slopes?", &a.slopes, "bias?", &a.bias, "tile?", &a.tile, "cache?", &a.cache,
 		"value_dim?", &a.valueDim, "allowed?", &a.allowed, "first?", &a.first, "queries?", &a.queries, "open?", &a.open,
 		"score?", &a.score, "score_bias?", &a.scoreBias, "fade?", &a.fade, "every?", &a.every)
 	if err != nil {
+		return nil, err
+	}
+	if a.mask, err = t.maskOf(mask); err != nil {
 		return nil, err
 	}
 	if ok, err := t.faded(&a); err != nil || !ok {
@@ -107,6 +111,37 @@ func doAttention(t *tracer, name string, args starlark.Tuple, kwargs []starlark.
 	}
 	attr.Cache = earlier.Cache
 	return t.made(t.b.AttentionShared(a.q.node, attr, allowed...))
+}
+
+// maskOf is the mask that attention asks for; without one the configuration's
+// is_causal decides, as it does for every decoder of the reference.
+// Source: transformers, masking_utils.py, create_causal_mask and
+// create_sliding_window_causal_mask.
+func (t *tracer) maskOf(v starlark.Value) (string, error) {
+	if s, ok := starlark.AsString(v); ok {
+		return s, nil
+	}
+	if !isNone(v) {
+		return "", fmt.Errorf("attention: mask is None or a string, got %s", v.Type())
+	}
+	if t.mask != "" {
+		return t.mask, nil
+	}
+	t.mask = "causal"
+	c := t.config.root()
+	if text := c.sub("text_config"); text.m != nil { // what the whole says is not about its text model
+		c = text
+	}
+	causal, source, ok, err := c.find("is_causal")
+	if err != nil {
+		return "", err
+	}
+	if ok && !bool(causal.Truth()) {
+		c.d.record(c.prefix+"is_causal", causal, source)
+		t.asked.config(c.prefix, []string{"is_causal"}, causal, false)
+		t.mask = "full"
+	}
+	return t.mask, nil
 }
 
 func isNone(v starlark.Value) bool { return v == nil || v == starlark.None }

@@ -33,7 +33,7 @@ var textPrefixes = [][2]string{
 // them is about another part, and where the text model is silent its class decides.
 var ownKeys = []string{
 	"hidden_size", "intermediate_size", "num_hidden_layers", "num_attention_heads", "num_key_value_heads", "head_dim", "hidden_act",
-	"max_position_embeddings", "rope_theta", "rope_parameters", "rope_scaling", "partial_rotary_factor", "layer_types", "sliding_window", "attention_bias", "mlp_bias",
+	"max_position_embeddings", "rope_theta", "rope_parameters", "rope_scaling", "partial_rotary_factor", "layer_types", "sliding_window", "attention_bias", "mlp_bias", "is_causal",
 }
 
 // innerText finds the text model in the files of a larger one; nil where there

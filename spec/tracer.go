@@ -54,6 +54,8 @@ type tracer struct {
 	quantization *quantization // of the folder, once asked for
 	asked        *asked        // what a conversion wants to know; nil otherwise
 
+	mask string // of attention that names none; "": not decided yet
+
 	methods []string // of quantisation that the specification reads itself
 
 	printed []string // by print(…), for whoever writes the specification
