@@ -119,13 +119,25 @@ func (d *configData) unread() []string {
 			}
 		}
 	}
-	var keys []string
-	for k := range d.data {
-		if _, ok := d.read[k]; !ok && !inside[k] {
+	keys := unreadIn(d.data, "", d.read, inside)
+	sort.Strings(keys)
+	return keys
+}
+
+// unreadIn lists what was not read of an object: whole objects of which nothing
+// was, and single keys of the others.
+func unreadIn(m map[string]any, prefix string, read map[string]int, inside map[string]bool) (keys []string) {
+	for k, v := range m {
+		k = prefix + k
+		if _, ok := read[k]; ok {
+			continue
+		}
+		if sub, ok := v.(map[string]any); ok && inside[k] {
+			keys = append(keys, unreadIn(sub, k+".", read, inside)...)
+		} else if !inside[k] {
 			keys = append(keys, k)
 		}
 	}
-	sort.Strings(keys)
 	return keys
 }
 

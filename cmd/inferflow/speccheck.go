@@ -115,10 +115,19 @@ type checkProblem struct {
 }
 
 // dull are keys of config.json that say nothing of what is computed.
-var dull = []string{"transformers_version", "architectures", "model_type", "torch_dtype", "dtype", "use_cache", "_name_or_path", "initializer_range", "auto_map",
-	"bos_token_id", "eos_token_id", "pad_token_id", "vocab_size", "max_position_embeddings", "tie_word_embeddings", "attention_dropout", "hidden_dropout", "output_attentions",
-	"output_hidden_states", "return_dict", "_attn_implementation_autoset", "is_encoder_decoder", "chunk_size_feed_forward", "problem_type", "id2label", "label2id", "pretraining_tp",
+var dull = []string{"transformers_version", "architectures", "model_type", "torch_dtype", "dtype", "use_cache", "_name_or_path", "auto_map", "vocab_size", "max_position_embeddings",
+	"tie_word_embeddings", "return_dict", "_attn_implementation_autoset", "is_encoder_decoder", "chunk_size_feed_forward", "problem_type", "id2label", "label2id", "pretraining_tp",
+	"output_router_logits", "router_aux_loss_coef", "router_z_loss_coef", "gradient_checkpointing", "finetuning_task", "tokenizer_class", "task_specific_params", "prefix", "_commit_hash",
 	"hidden_size", "intermediate_size", "num_attention_heads", "num_key_value_heads"} // held against the tensors anyway
+
+// dullParts are what keys of training, of special tokens and of what is put out hold.
+var dullParts = []string{"dropout", "layerdrop", "drop_path", "_pdrop", "initializer", "init_std", "jitter", "_token_id", "_token_index", "output_attentions", "output_hidden_states"}
+
+// tells says that a key of config.json that nothing asked for is worth a look.
+func tells(key string) bool {
+	last := key[strings.LastIndexByte(key, '.')+1:]
+	return !slices.Contains(dull, last) && !slices.ContainsFunc(dullParts, func(part string) bool { return strings.Contains(last, part) })
+}
 
 func newCheckResult(name string, s *model.Sketch, tr *spec.Traced, err error) checkResult {
 	r := checkResult{Spec: name, Fits: err == nil, Partly: s.Note, Problems: []checkProblem{}}
@@ -144,7 +153,7 @@ func newCheckResult(name string, s *model.Sketch, tr *spec.Traced, err error) ch
 		}
 	}
 	for _, k := range unread {
-		if s.Binding() == spec.HF && !slices.Contains(dull, k) {
+		if s.Binding() == spec.HF && tells(k) {
 			r.Unread = append(r.Unread, k)
 		}
 	}
