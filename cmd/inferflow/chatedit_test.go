@@ -91,8 +91,15 @@ func TestMessages(t *testing.T) {
 func TestPlainPasteWaits(t *testing.T) {
 	w := newTypist()
 	w.types("a\rb\r")
-	ctx, cancel := context.WithTimeout(context.Background(), 10*quiet)
+	ctx, cancel := context.WithCancel(context.Background())
 	defer cancel()
+	go func() { // the quiet begins when the keys were taken, however busy the machine is
+		for len(w.ch) > 0 {
+			time.Sleep(quiet)
+		}
+		time.Sleep(10 * quiet)
+		cancel()
+	}()
 	if s, err := w.e.read(ctx); !errors.Is(err, io.EOF) || w.e.line.String() != "a\nb" {
 		t.Errorf("%q, %v; the line holds %q", s, err, w.e.line.String())
 	}

@@ -140,7 +140,7 @@ func TestDownloadErrors(t *testing.T) {
 func TestStall(t *testing.T) {
 	s := &fileServer{data: blob, hang: true}
 	l := newLab(t)
-	l.o.stall = 100 * time.Millisecond
+	l.o.stall = 300 * time.Millisecond // long enough for a busy machine to answer in
 	l.must(serve(t, s)+"/m", blob)
 }
 
