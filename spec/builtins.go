@@ -61,7 +61,7 @@ var vocabulary = []section{
 	}},
 	{"Shape", []word{
 		{"heads", doHeads, docHeads}, {"merge", doMerge, docMerge}, {"reshape", doReshape, docReshape}, {"transpose", doTranspose, docTranspose},
-		{"slice", doSlice, docSlice}, {"split", doSplit, docSplit}, {"concat", doConcat, docConcat}, {"gather", doGather, docGather},
+		{"slice", doSlice, docSlice}, {"split", doSplit, docSplit}, {"concat", doConcat, docConcat}, {"gather", doGather, docGather}, {"order", doOrder, docOrder},
 	}},
 	{"Positions and attention", []word{
 		{"rope_table", doRopeTable, docRopeTable}, {"rope", doRope, docRope}, {"attention", doAttention, docAttention}, {"join", doJoin, docJoin},

@@ -251,10 +251,26 @@ func doConcat(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tup
 }
 
 const docGather = `gather(x, index)
-x[index[j]] for each j: x [n] by index [k] gives [k].
-- x: a value [n].
-- index: a value [k] of whole numbers.
+x[.., index[.., j]] for each j: x [.., n] by index [.., k] gives [.., k], the axes before being the same.
+- x: a value [n], or [.., n].
+- index: a value of whole numbers; order gives such.
+Errors: other axes. When the model runs: an index outside 0 … n − 1.
 `
+
+const docOrder = `order(x)
+The places of the numbers along the last axis, the largest number's first (argsort); of equal ones the earlier first. The shape of x. So gather(x, order(x)) sorts, slice(order(x), 0, 1) is the
+place of the largest (argmax), slice(order(x), 0, k) are those of the k largest (topk), and gather(x, slice(order(x), k - 1, k)) is the k-th largest number, for a threshold.
+- x: a value [.., n].
+Errors: a value without axes.
+`
+
+func doOrder(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
+	var x *value
+	if err := starlark.UnpackArgs(name, args, kwargs, "x", &x); err != nil {
+		return nil, err
+	}
+	return t.apply(graph.OpOrder, nil, x)
+}
 
 func doGather(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
 	var x, index *value

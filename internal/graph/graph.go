@@ -92,6 +92,7 @@ const (
 	OpSlice     Op = "slice"           // a range of one axis; *SliceAttr
 	OpConcat    Op = "concat"          // along one axis; *ConcatAttr
 	OpGather    Op = "gather"          // in[0] along the last axis by indices in[1]
+	OpOrder     Op = "order"           // places of the last axis' numbers, the largest first, the earlier of equal ones first
 	OpRope      Op = "rope"            // rotary positions on [.., d]; *RopeAttr
 	OpAttention Op = "attention"       // q [H,dk], k [K,dk], v [K,dv] → [H,dv]; *AttentionAttr
 	OpBlockSum  Op = "block_sum"       // the sum over the block of rows that a row belongs to; *BlockSumAttr

@@ -93,7 +93,7 @@ var arity = map[Op]int{
 	OpTokens: 0, OpPositions: 0, OpTypes: 0, OpPool: 1, OpParam: 0, OpConst: 0, OpEmbed: 1, OpLinear: 1, OpNorm: 1, OpUnary: 1, OpBinary: 2, OpWhere: 3,
 	OpReduce: 1, OpSoftmax: 1, OpBalance: 1, OpReshape: 1, OpTranspose: 1, OpSlice: 1, OpConcat: -1, OpGather: 2, OpRope: 1, OpAttention: -1,
 	OpRoute: 1, OpExperts: 2, OpBlockSum: 1, OpBlockAttn: 5, OpConv1D: 1, OpScan: 5, OpGatedDelta: -1, OpLinearAttention: -1,
-	OpHeadLinear: 1, OpIndex: 3, OpExpertLinear: 2, OpDot: 2, OpJoin: -1, OpStored: 3, OpReverse: 1, OpLoop: -1,
+	OpHeadLinear: 1, OpIndex: 3, OpExpertLinear: 2, OpDot: 2, OpJoin: -1, OpStored: 3, OpReverse: 1, OpLoop: -1, OpOrder: 1,
 }
 
 func anyMemory(in []*Node) bool {
@@ -188,6 +188,11 @@ func inferPlain(op Op, want []int, in []*Node, rows Rows) ([]int, Rows, error) {
 			return nil, 0, fmt.Errorf("reverse: the value is the same for all tokens")
 		}
 		return in[0].Shape, rows, nil
+	case OpOrder:
+		if len(in[0].Shape) == 0 || in[0].Shape[len(in[0].Shape)-1] > maxChosen {
+			return nil, 0, fmt.Errorf("order: needs a last axis of at most %d numbers, got %v", maxChosen, in[0].Shape)
+		}
+		return in[0].Shape, rows, nil
 	case OpSoftmax:
 		if len(in[0].Shape) == 0 {
 			return nil, 0, fmt.Errorf("softmax: needs at least one axis")
@@ -211,8 +216,8 @@ func inferPlain(op Op, want []int, in []*Node, rows Rows) ([]int, Rows, error) {
 		return want, rows, nil
 	case OpGather:
 		a, i := in[0].Shape, in[1].Shape
-		if len(a) != 1 || len(i) != 1 {
-			return nil, 0, fmt.Errorf("gather: needs a value [n] and indices [k], got %v and %v", a, i)
+		if len(a) == 0 || len(a) != len(i) || !slices.Equal(a[:len(a)-1], i[:len(i)-1]) {
+			return nil, 0, fmt.Errorf("gather: needs a value [.., n] and indices [.., k] with the same axes before, got %v and %v", a, i)
 		}
 		return slices.Clone(i), rows, nil
 	}

@@ -10,7 +10,7 @@ import (
 func checkAttr(op Op, attr any) error {
 	ok := false
 	switch op {
-	case OpTypes, OpWhere, OpSoftmax, OpReshape, OpGather, OpReverse:
+	case OpTypes, OpWhere, OpSoftmax, OpReshape, OpGather, OpReverse, OpOrder:
 		ok = attr == nil
 	case OpEmbed:
 		a, is := attr.(*EmbedAttr)

@@ -46,7 +46,7 @@ type ArgAttr struct{ Index int }
 // stand in a loop.
 func (s *LoopStep) attr() (attr any, ok bool) {
 	switch s.Op {
-	case OpWhere, OpSoftmax, OpReshape, OpGather:
+	case OpWhere, OpSoftmax, OpReshape, OpGather, OpOrder:
 		return nil, true
 	case OpUnary:
 		return &UnaryAttr{F: s.F, A: s.A, B: s.B}, true

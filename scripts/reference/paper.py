@@ -307,6 +307,29 @@ def test_time_training(w, ids, c):
     return decoder(w, ids, attend)
 
 
+def largest(x, k):
+    """x with zeros in place of all but its k largest numbers by size, brought to length 1 (Q-Sparse)."""
+    threshold = x.abs().topk(k, -1).values[..., -1:]
+    y = torch.where(x.abs() >= threshold, x, torch.zeros_like(x))
+    return y / torch.sqrt((y * y).sum(-1, keepdim=True) + 1e-12)
+
+
+# Wang et al. 2024, Q-Sparse: the inputs of every projection are its largest numbers alone.
+def sparse_inputs(w, ids, c):
+    x = w('model.embed_tokens.weight', VOCAB, HIDDEN, spread=1.0)[ids]
+    n, part = len(x), c['topk_ratio']
+    lin = lambda x, name, out: w.linear(largest(x, int(part * x.shape[-1])), name, out)
+    for i in range(LAYERS):
+        at = 'model.layers.%d.' % i
+        h = w.norm(x, at + 'input_layernorm')
+        q, k, v = [heads(lin(h, at + 'self_attn.' + p, HIDDEN)) for p in ('q_proj', 'k_proj', 'v_proj')]
+        score = (rope(q) @ rope(k).transpose(-1, -2) / math.sqrt(q.shape[-1])).masked_fill(~causal(n), -math.inf)
+        x = x + lin(merge(torch.softmax(score, -1) @ v), at + 'self_attn.o_proj', HIDDEN)
+        h = w.norm(x, at + 'post_attention_layernorm')
+        x = x + lin(F.relu(lin(h, at + 'mlp.gate_proj', 48)) ** 2 * lin(h, at + 'mlp.up_proj', 48), at + 'mlp.down_proj', HIDDEN)
+    return w.linear(w.norm(x, 'model.norm'), 'lm_head', VOCAB)
+
+
 FAMILIES = {
     'sigmoid_attention': (sigmoid_attention, {'max_position_embeddings': 64}),
     'pointwise': (pointwise, {'max_distance': 9}),
@@ -317,6 +340,7 @@ FAMILIES = {
     'translating': (translating, {'d_state': 6, 'decoder': [2, 17, 5, 5, 33, 60, 8, 1, 44, 20, 19, 3, 30, 31, 9, 12, 50, 27, 41]}),
     'memory_cells': (memory_cells, {}),
     'test_time_training': (test_time_training, {'mini_batch_size': 4}),
+    'sparse_inputs': (sparse_inputs, {'topk_ratio': 0.4}),
     'delta_product': (delta_product, {'num_householder': 3}),
     'meta_tokens': (meta_tokens, {'num_memory_tokens': 7, 'sliding_window': 9, 'mamba_d_state': 6, 'global_attn_idx': [1]}),
 }

@@ -27,6 +27,10 @@ var constantLater = []constantCase{
 	{name: "gated_delta, steps", in: [][]int{keyShape, {3, 2, 16}, {3, 4, 12}, {4}, {3, 4}}, build: func(n *net, in []*graph.Node) (*graph.Node, error) {
 		return n.GatedDelta(n.unary("scale", n.unit(in[0]), 0.25), n.unit(in[1]), in[2], n.below(in[3]), n.unary("sigmoid", in[4]), false)
 	}},
+	applied("order", graph.OpOrder, nil, headShape),
+	{name: "gather of heads", in: [][]int{headShape, {4, 3}}, build: func(n *net, in []*graph.Node) (*graph.Node, error) {
+		return n.Add(graph.OpGather, nil, nil, in[0], n.whole(in[1]))
+	}},
 	{name: "reverse", in: [][]int{rowShape}, build: func(n *net, in []*graph.Node) (*graph.Node, error) { return n.Reverse(in[0]) }},
 	{name: "recur", in: [][]int{{24}, {24, 16}, {1}}, build: func(n *net, in []*graph.Node) (*graph.Node, error) {
 		return n.Loop([]*graph.Node{n.zeros(16)}, func(b *graph.Builder, s []*graph.Node) ([]*graph.Node, error) {

@@ -38,3 +38,14 @@ var stepCases = []testCase{
 		return n.linear(n.unary("scale", x, 3), vocab)
 	}},
 }
+
+// orderCases choose by the numbers of a value.
+var orderCases = []testCase{
+	{name: "order/the largest of each head alone", has: []program.Kind{program.KindOp}, build: func(n *net) *graph.Node {
+		x := n.reshape(n.biased(n.embed(), width), 4, 16)
+		best := n.must(n.Slice(n.must(n.Add(graph.OpOrder, nil, nil, x)), 1, 0, 5, 1))
+		least := n.must(n.Slice(n.must(n.Add(graph.OpGather, nil, nil, x, best)), 1, 4, 5, 1)) // the fifth
+		kept := n.binary("mul", x, n.unary("add", n.unary("neg", n.binary("less", x, least)), 1))
+		return n.head(n.reshape(n.must(n.Concat(1, kept, n.must(n.Add(graph.OpGather, nil, nil, x, best)))), 84))
+	}},
+}

@@ -1,7 +1,9 @@
 package ref
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	"github.com/inferflow/inferflow/internal/graph"
 )
@@ -18,7 +20,7 @@ func (m *Machine) move(n *graph.Node, in []*Value, out *Value) error {
 	case graph.OpConcat:
 		m.concat(n, in, out)
 	case graph.OpGather:
-		return gather(in[0], in[1], out)
+		return gather(shape[len(shape)-1], in[0], in[1], out)
 	}
 	return nil
 }
@@ -84,16 +86,42 @@ func (m *Machine) concat(n *graph.Node, in []*Value, out *Value) {
 	}
 }
 
-func gather(x, idx, out *Value) error {
+// gather takes from each run of n numbers those at the indices of its own.
+func gather(n int, x, idx, out *Value) error {
+	if x.Width == 0 || out.Width == 0 {
+		return nil
+	}
+	per := out.Width / (x.Width / n)
 	for t := 0; t < out.Rows; t++ {
 		xr, ir, yr := x.Row(t), idx.Row(t), out.Row(t)
 		for i := range yr {
 			k := int(ir[i])
-			if k < 0 || k >= len(xr) {
-				return fmt.Errorf("gather: index %d is outside 0 … %d", k, len(xr)-1)
+			if k < 0 || k >= n {
+				return fmt.Errorf("gather: index %d is outside 0 … %d", k, n-1)
 			}
-			yr[i] = xr[k]
+			yr[i] = xr[i/per*n+k]
 		}
 	}
 	return nil
+}
+
+// order writes for each run of n numbers their places, the largest first; what is
+// no number comes last.
+func order(n int, x, out *Value) {
+	if n == 0 {
+		return
+	}
+	places := make([]int, n)
+	for t := 0; t < out.Rows; t++ {
+		for at := 0; at < out.Width; at += n {
+			row := x.Row(t)[at : at+n]
+			for i := range places {
+				places[i] = i
+			}
+			slices.SortStableFunc(places, func(a, b int) int { return cmp.Compare(row[b], row[a]) }) // NaN is the least
+			for i, p := range places {
+				out.Row(t)[at+i] = float32(p)
+			}
+		}
+	}
 }

@@ -197,6 +197,10 @@ func (m *Machine) compute(n *graph.Node, in []*Value, b *batch.Batch, out *Value
 		return nil
 	case graph.OpTranspose, graph.OpSlice, graph.OpConcat, graph.OpGather:
 		return m.move(n, in, out)
+	case graph.OpOrder:
+		s := m.Graph.Nodes[n.In[0]].Shape
+		order(s[len(s)-1], in[0], out)
+		return nil
 	case graph.OpRope:
 		return m.rope(n, in[0], b, out)
 	case graph.OpAttention:
