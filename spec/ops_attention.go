@@ -48,7 +48,7 @@ token itself, which window counts all the same; the first token sees nothing and
 - open: leaves the softmax open, to be joined with others over further sources: [H, e + 1]; see join.
 - score: what makes weights of the scores, biases included. "softmax"; a function f, Σ f(score)·v, not divided by anything: "sigmoid", "silu", "relu", "relu2", "square", "exp", "tanh",
 "softplus", "gelu", "gelu_tanh", "none" (the scores themselves); "stick_breaking": from the newest key to the oldest each takes the part sigmoid(score) of what is left of 1; with open=True the last
-component is the logarithm of what is left at last. The softmax is the fast one. To divide by the sum of the weights, give v a component of 1.
+component is the logarithm of what is left at last; "sparsemax" and "entmax15", whose weights add up to 1 and are mostly 0. The softmax is the fast one. To divide by the sum of the weights, give v a component of 1.
 - score_bias: added to all scores, of another score than "softmax": a number, a tensor [H], or a value [H] or [] that the token makes (-log(positions(1))).
 - fade: a value [K] of the token, the logarithm of a forget gate of each key head: the sum of them over the later keys, up to the token's own, is added to the score of a key (Lin et al. 2025).
 It is kept as one more component of the keys. With cache= it must have been given to the earlier attention, and is fade=True here.

@@ -112,7 +112,7 @@ func (r *perplexityRun) run(ctx context.Context, given *pflag.FlagSet) (p perple
 	if r.ctx, err = windowFor(m, r.ctx, given.Changed("ctx")); err != nil {
 		return p, err
 	}
-	m.SetContext(max(r.model.context, r.ctx))
+	m.SetContext(max(r.model.context, r.ctx+len(m.Lead())))
 	return r.measure(m, strings.ToValidUTF8(text, "\uFFFD"))
 }
 

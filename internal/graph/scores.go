@@ -12,6 +12,8 @@ import (
 //	a function f of ScoreFuncs   Σ_j f(x_j)·v_j over the keys seen, not divided by anything
 //	ScoreSticks                  Σ_j w_j·v_j,  w_j = σ(x_j)·Π_{j < k ≤ i, k seen} (1 − σ(x_k))
 //
+//	ScoreSparsemax, ScoreEntmax  Σ_j p_j·v_j,  p = [x − τ]₊, or [x/2 − τ]₊² with 1.5-entmax, where τ makes Σ p = 1
+//
 // The second breaks a stick, newest key first (Tan et al. 2024). When Open is
 // set its heads end with the logarithm of what is left of the stick,
 // Σ_k log(1 − σ(x_k)), 0 where nothing is seen.
@@ -28,6 +30,13 @@ import (
 
 // ScoreSticks is the score kind of stick-breaking attention.
 const ScoreSticks = "stick_breaking"
+
+// Sparse transformations in place of the softmax (Martins and Astudillo 2016;
+// Peters, Niculae and Martins 2019).
+const (
+	ScoreSparsemax = "sparsemax"
+	ScoreEntmax    = "entmax15"
+)
 
 // ScoreNone takes scores as they are for weights.
 const ScoreNone = "none"
@@ -46,16 +55,18 @@ func inferScore(a *AttentionAttr) error {
 	if a.Score == "" {
 		return nil
 	}
-	sticks := a.Score == ScoreSticks
+	sticks, sparse := a.Score == ScoreSticks, a.Score == ScoreSparsemax || a.Score == ScoreEntmax
 	switch {
-	case !sticks && !slices.Contains(ScoreFuncs, a.Score):
-		return fmt.Errorf("attention: there is no score %q; it is \"softmax\", %q, or one of %s", a.Score, ScoreSticks, strings.Join(ScoreFuncs, ", "))
+	case !sticks && !sparse && !slices.Contains(ScoreFuncs, a.Score):
+		return fmt.Errorf("attention: there is no score %q; it is \"softmax\", %q, %q, %q, or one of %s", a.Score, ScoreSticks, ScoreSparsemax, ScoreEntmax, strings.Join(ScoreFuncs, ", "))
 	case a.Sinks != nil || a.SinkOf:
 		return fmt.Errorf("attention: sinks take weight in a softmax; with the score %q there is none", a.Score)
 	case a.Open && !sticks:
 		return fmt.Errorf("attention: only a softmax is left open to be joined, and a stick to be read; results with the score %q are simply added", a.Score)
 	case a.Slopes != nil && a.Mask != MaskCausal && a.Mask != MaskChunk:
 		return fmt.Errorf("attention: slopes with the score %q go with the mask %q", a.Score, MaskCausal)
+	case sparse && a.Allowed:
+		return fmt.Errorf("attention: the score %q goes with no chosen positions", a.Score)
 	case sticks && (a.Mask == MaskFull || a.Allowed):
 		return fmt.Errorf("attention: the score %q breaks a stick from the newest key to the oldest: masks %q, %q and %q", a.Score, MaskCausal, MaskBefore, MaskChunk)
 	}

@@ -29,7 +29,7 @@ func newAttention(s *Stage) *attention {
 			c := s.lay.cache[x.Attr.Cache]
 			rows = max(rows, itemRows, x.Attr.Heads/x.Attr.KVHeads)
 			dk, dv = max(dk, c.KeyDim), max(dv, c.ValueDim)
-			relative = relative || x.Attr.Relative != nil || x.Attr.Buckets != nil || x.Attr.First > 0 || x.Attr.Counted || x.Attr.Faded
+			relative = relative || x.Attr.Relative != nil || x.Attr.Buckets != nil || x.Attr.First > 0 || x.Attr.Counted || x.Attr.Faded || sparse(x.Attr)
 			alone = alone || x.Allow != program.None || x.Attr.Every > 0
 		}
 		if x, ok := s.p.Steps[i].Body.(*program.Stored); ok {

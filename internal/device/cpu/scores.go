@@ -11,12 +11,17 @@ import (
 // breaking of a stick.
 func scoreKernel(a *graph.AttentionAttr) (func(dst, x []float32), error) {
 	switch a.Score {
-	case "", graph.ScoreSticks:
+	case "", graph.ScoreSticks, graph.ScoreSparsemax, graph.ScoreEntmax:
 		return nil, nil
 	case graph.ScoreNone:
 		return func(dst, x []float32) { copy(dst, x) }, nil
 	}
 	return unaryKernel(&graph.UnaryAttr{F: a.Score})
+}
+
+// sparse says that the weights of most scores are 0.
+func sparse(a *graph.AttentionAttr) bool {
+	return a.Score == graph.ScoreSparsemax || a.Score == graph.ScoreEntmax
 }
 
 // evaluate runs the call that is filled in, with the weights that the step says.
@@ -29,6 +34,8 @@ func (e *attend) evaluate(s *Stage, a *attention, it *item, first int) {
 	switch {
 	case e.score != nil:
 		a.call.RunMapped(a.scratch, e.score)
+	case sparse(e.step.Attr):
+		a.call.RunSparse(a.scratch, a.bias, e.step.Attr.Score == graph.ScoreEntmax)
 	case e.step.Attr.Score == graph.ScoreSticks:
 		a.call.RunSticks(a.scratch)
 	case e.step.Attr.Counted:

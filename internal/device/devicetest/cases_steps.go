@@ -41,6 +41,18 @@ var stepCases = []testCase{
 
 // orderCases choose by the numbers of a value.
 var orderCases = []testCase{
+	scoredCase("sparsemax", heads{q: 4, kv: 2, dim: 16}, scored(graph.ScoreSparsemax)),
+	scoredCase("entmax", heads{q: 4, kv: 2, dim: 16}, scored(graph.ScoreEntmax)),
+	scoredCase("sparsemax in a window beside the first", heads{q: 6, kv: 1, dim: 12, value: 9}, func(n *net) graph.AttentionAttr {
+		return graph.AttentionAttr{Score: graph.ScoreSparsemax, Window: 5, First: 2, Slopes: []float64{0.5, 0.25, 0.1, 0, 0.05, 0.01}}
+	}),
+	scoredCase("entmax seeing all, a relative bias", heads{q: 4, kv: 4, dim: 16}, func(n *net) graph.AttentionAttr {
+		return n.relative(graph.AttentionAttr{Score: graph.ScoreEntmax, Mask: graph.MaskFull}, 8, 20, true)
+	}),
+	scoredCase("entmax before the token, a bias that it makes", heads{q: 4, kv: 2, dim: 16}, func(*net) graph.AttentionAttr {
+		return graph.AttentionAttr{Score: graph.ScoreEntmax, Mask: graph.MaskBefore, Softcap: 3, Buckets: []int32{0}, ByQuery: true}
+	}),
+	fadedCase(", of a sparsemax", graph.AttentionAttr{Score: graph.ScoreSparsemax}),
 	{name: "order/the largest of each head alone", has: []program.Kind{program.KindOp}, build: func(n *net) *graph.Node {
 		x := n.reshape(n.biased(n.embed(), width), 4, 16)
 		best := n.must(n.Slice(n.must(n.Add(graph.OpOrder, nil, nil, x)), 1, 0, 5, 1))

@@ -1,7 +1,9 @@
 package ref
 
 import (
+	"cmp"
 	"math"
+	"slices"
 
 	"github.com/inferflow/inferflow/internal/graph"
 )
@@ -22,12 +24,48 @@ func (s *seenRow) weights(p []float64, h int) (last float32, sum float64) {
 		return float32(left), 1
 	case graph.ScoreNone:
 		return 0, 1
+	case graph.ScoreSparsemax, graph.ScoreEntmax:
+		sparse(p, s.a.Score == graph.ScoreEntmax)
+		return 0, 1
 	}
 	f := plain[s.a.Score]
 	for i, x := range p {
 		p[i] = f(x)
 	}
 	return 0, 1
+}
+
+// sparse is the sparsemax, or with halves the 1.5-entmax, by the algorithms of
+// their papers.
+func sparse(p []float64, halves bool) {
+	if len(p) == 0 {
+		return
+	}
+	top, power := slices.Max(p), 1.0
+	if halves {
+		power = 2
+	}
+	for i := range p {
+		p[i] = (p[i] - top) / power
+	}
+	sorted := slices.Clone(p)
+	slices.SortFunc(sorted, func(a, b float64) int { return cmp.Compare(b, a) })
+	limit, sum, squares := 0.0, 0.0, 0.0
+	for i, x := range sorted {
+		k := float64(i + 1)
+		sum, squares = sum+x, squares+x*x
+		if !halves && 1+k*x > sum {
+			limit = (sum - 1) / k
+		}
+		if mean := sum / k; halves {
+			if t := mean - math.Sqrt(math.Max(0, (1-k*(squares/k-mean*mean))/k)); t <= x {
+				limit = t
+			}
+		}
+	}
+	for i, x := range p {
+		p[i] = math.Pow(math.Max(x-limit, 0), power)
+	}
 }
 
 // softmax leaves exp(score − top) in p.

@@ -278,6 +278,7 @@ type Scratch struct {
 	keys, values          []float32 // a tile as float32: [dk][16] and [16][stride(dv)]
 	keysOf, valuesOf      int       // the tile they hold, -1 for none
 	part, total           State
+	near                  []float64 // the logits of a row that can have weight, of RunSparse
 }
 
 // NewScratch makes working memory for calls of up to maxRows rows (or of any number,
