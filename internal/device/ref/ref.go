@@ -240,6 +240,13 @@ func (m *Machine) compute(n *graph.Node, in []*Value, b *batch.Batch, out *Value
 		return m.stored(n, n.Attr.(*graph.StoredAttr), in, out)
 	case graph.OpIndex:
 		return m.index(n.Attr.(*graph.IndexAttr), in, b, out)
+	}
+	return m.recurrence(n, in, b, out)
+}
+
+// recurrence computes what keeps a state of the sequence.
+func (m *Machine) recurrence(n *graph.Node, in []*Value, b *batch.Batch, out *Value) error {
+	switch n.Op {
 	case graph.OpConv1D:
 		return m.conv(n.Attr.(*graph.ConvAttr), in[0], b, out)
 	case graph.OpScan:
