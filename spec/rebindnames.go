@@ -7,7 +7,7 @@ import (
 )
 
 // bare are GGUF tensors whose names end in neither .weight nor .bias.
-var bare = []string{".ssm_a", ".ssm_d", ".ssm_dt"}
+var bare = []string{".ssm_a", ".ssm_d", ".ssm_dt", ".z_l_init"}
 
 // bareHF are tensors of folders whose names end so, though GGUF adds .weight.
 var bareHF = []string{".sinks", ".experts.gate_up_proj", ".experts.down_proj"}
