@@ -125,7 +125,7 @@ func (r *rebinder) traceMirror() (*tracer, error) {
 		if err == nil {
 			return t, nil
 		}
-		if turn > maxTurns || !r.turn(t.problems, turned) {
+		if turn > maxTurns || !r.turn(err.Error(), turned) {
 			return t, fmt.Errorf("spec: %w: %w", ErrRebind, err)
 		}
 	}
@@ -134,14 +134,14 @@ func (r *rebinder) traceMirror() (*tracer, error) {
 // maxTurns bounds the traces that turning takes: one for each kind of matrix.
 const maxTurns = 16
 
-// turn transposes the matrices that problems name; false where there is none
-// that was not turned yet.
-func (r *rebinder) turn(problems []Problem, turned map[string]bool) bool {
+// turn transposes the matrices that problems name, with .weight or without;
+// false where there is none that was not turned yet.
+func (r *rebinder) turn(problems string, turned map[string]bool) bool {
 	fresh := map[string]bool{}
 	for _, name := range r.to.order {
 		v := r.to.views[name]
 		key, _ := generalise(name)
-		if len(v.Shape) == 2 && v.Shape[0] != v.Shape[1] && !turned[key] && slices.ContainsFunc(problems, func(p Problem) bool { return mentionsName(p.Text, name) }) {
+		if len(v.Shape) == 2 && v.Shape[0] != v.Shape[1] && !turned[key] && mentionsName(problems, name) {
 			fresh[key] = true
 		}
 	}
@@ -156,10 +156,11 @@ func (r *rebinder) turn(problems []Problem, turned map[string]bool) bool {
 	return len(fresh) > 0
 }
 
-// mentionsName says whether a message names a tensor, not a longer name that contains it.
+// mentionsName says whether a text names a tensor, not a longer name that contains it.
 func mentionsName(text, name string) bool {
-	for _, w := range strings.FieldsFunc(text, func(r rune) bool { return strings.ContainsRune(" ,()[]:", r) }) {
-		if w == name {
+	base, _ := cutSuffix(name)
+	for w := range strings.FieldsFuncSeq(text, func(r rune) bool { return strings.ContainsRune(" ,()[]:\n", r) }) {
+		if w == name || w == base {
 			return true
 		}
 	}

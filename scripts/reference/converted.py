@@ -37,7 +37,9 @@ KEYS = {
     "gpt-sw3": lambda c: {"n_ctx": c["n_positions"]},
     "gpt_neox": lambda c: {"rotary_pct": c.get("rope_parameters", {}).get("partial_rotary_factor", 0.25)},
     "minimax_m2": lambda c: {"rotary_dim": int(c["head_dim"] * c["rope_parameters"].get("partial_rotary_factor", 1.0))},
-    "hunyuan_v1_moe": lambda c: {"moe_topk": [c["moe_topk"]] * c["num_hidden_layers"]},
+    "hunyuan_v1_moe": lambda c: {k: [v_ or 1] * c["num_hidden_layers"] for k, v_ in {
+        "moe_topk": c["moe_topk"], "moe_intermediate_size": c.get("moe_intermediate_size"), "num_shared_expert": 1}.items()},
+    "sarvam_moe": lambda c: {"num_experts": c["n_routed_experts"], "num_shared_experts": c["n_shared_experts"]},
     "kimi_linear": lambda c: {"linear_attn_config": {
         "full_attn_layers": [i + 1 for i, k in enumerate(c["layer_types"]) if k == "full_attention"],
         "kda_layers": [i + 1 for i, k in enumerate(c["layer_types"]) if k != "full_attention"],
