@@ -16,6 +16,10 @@ type nameTable struct {
 	entries  nameMap     // the files' names
 	aliases  nameMap     // other names in the reference's style
 	prefixes [][2]string // alternative beginnings
+
+	stored []string     // the files' names, by which beginnings are left out that none has
+	joined []respelling // of prefixes, all that may follow from them; nil: not made yet
+	of     int          // prefixes that joined is made of
 }
 
 // nameMap holds entries by pattern, # standing for each placeholder.
@@ -238,21 +242,6 @@ func (n *nameTable) candidates(name string) []string {
 			}
 		}
 		list = append(list, ref)
-	}
-	return list
-}
-
-// references lists the name and its aliases in the reference's style.
-func (n *nameTable) references(name string) []string {
-	list := []string{name}
-	names, _ := n.aliases.lookup(name)
-	list = append(list, names...)
-	for _, p := range n.prefixes {
-		for _, ref := range list[:len(list):len(list)] {
-			if rest, ok := strings.CutPrefix(ref, p[0]); ok {
-				list = append(list, p[1]+rest)
-			}
-		}
 	}
 	return list
 }

@@ -72,8 +72,16 @@ func otherParts(stored []string) []string {
 	for _, p := range textPrefixes {
 		standing = append(standing, p[1])
 	}
+	last := "\x00" // of the list, what the name before began with: thousands follow each other
 	begins := func(name string, list []string) bool {
-		return slices.ContainsFunc(list, func(p string) bool { return strings.HasPrefix(name, p) })
+		if strings.HasPrefix(name, last) {
+			return true
+		}
+		i := slices.IndexFunc(list, func(p string) bool { return strings.HasPrefix(name, p) })
+		if i >= 0 {
+			last = list[i]
+		}
+		return i >= 0
 	}
 	if !slices.ContainsFunc(stored, func(n string) bool { return begins(n, standing[1:]) }) {
 		standing = append(standing, "model.layers.", "model.embed_tokens.", "model.norm.", "transformer.")

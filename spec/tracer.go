@@ -168,6 +168,7 @@ func trace(file, source string, files Files, o Options) (*Traced, error) {
 func (t *tracer) run(file, source string) (*Traced, error) {
 	files, o := t.files, t.opts
 	t.list()
+	t.names.stored = t.stored
 	t.used = map[string]bool{}
 	if err := t.loadNames(); err != nil {
 		return nil, err
