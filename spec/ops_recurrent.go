@@ -26,7 +26,8 @@ const docConv1D = `conv1d(x, weight, bias=None)
 Causal convolution of each channel over the last K tokens of the sequence: y_t = b + Σ_j w[j] · x_(t−K+1+j), zeros before the first token. No activation: that
 follows. The sequence keeps the last K − 1 rows of x; nothing need be said of it.
 - x: a value of D numbers, in any shape: [D], [n, d], []. They are the channels; the result has the shape of x.
-- weight: the name of a stored tensor, or a weight, [D, K], or [D, 1, K] as PyTorch stores it. The last tap is that of the token itself.
+- weight: the name of a stored tensor, or a weight, [D, K], or [D, 1, K] as PyTorch stores it. The last tap is that of the token itself. Or a value [D, K] that is the same for all tokens: a
+  kernel that is computed, of param and const (Hyena's, made of positions), at most as long as the context.
 - bias: None: taken if stored; True: must be stored; False: must not be; or a name or a weight [D].
 Errors: another number of channels.
 `
@@ -37,6 +38,9 @@ func doConv1D(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tup
 	bias := starlark.Value(starlark.None)
 	if err := starlark.UnpackArgs(name, args, kwargs, "x", &x, "weight", &weight, "bias?", &bias); err != nil {
 		return nil, err
+	}
+	if kernel, is := weight.(*value); is {
+		return t.convolveBy(x, kernel, bias)
 	}
 	w, err := t.operand(weight, "")
 	if err != nil {
@@ -58,6 +62,23 @@ func doConv1D(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tup
 	}
 	t.b.Name = baseName(w.name)
 	return t.made(t.b.Conv1D(x.node, w.w, bw))
+}
+
+// convolveBy is a convolution with a kernel that is computed; it has no name of
+// which a bias could be the kin.
+func (t *tracer) convolveBy(x, kernel *value, bias starlark.Value) (starlark.Value, error) {
+	var b *graph.Weight
+	if !isNone(bias) {
+		w, err := t.named(bias)
+		if err != nil {
+			return nil, fmt.Errorf("conv1d: bias: %w", err)
+		}
+		b = w.w
+	}
+	if x.node == nil || kernel.node == nil {
+		return &value{t: t}, nil
+	}
+	return t.made(t.b.ConvolveBy(x.node, kernel.node, b))
 }
 
 const docShift = `shift(x, n=1)

@@ -20,7 +20,11 @@ func (c *cover) recurrent(root *graph.Node) bool {
 			nodes = []int{root.ID, n.ID}
 		}
 		in, more := c.view(root, n.In[0])
-		c.push(root, program.KindConv1D, append(nodes, more...), &program.Conv1D{In: in, Attr: a, Act: act, Out: c.bufs[root.ID]})
+		s := &program.Conv1D{In: in, Kernel: program.None, Attr: a, Act: act, Out: c.bufs[root.ID]}
+		c.push(root, program.KindConv1D, append(nodes, more...), s)
+		if a.Taps > 0 {
+			s.Kernel = c.want(n.In[1])
+		}
 	case *graph.ScanAttr:
 		b := c.g.Nodes[n.In[1]].Shape
 		c.pushRecurrent(n, &program.Recurrent{Scan: a, Groups: b[0], Size: b[1], PerChannel: len(c.g.Nodes[n.In[4]].Shape) == 2})

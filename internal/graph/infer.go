@@ -92,7 +92,7 @@ func infer(g *Graph, op Op, attr any, want []int, in []*Node) (shape []int, rows
 var arity = map[Op]int{
 	OpTokens: 0, OpPositions: 0, OpTypes: 0, OpPool: 1, OpParam: 0, OpConst: 0, OpEmbed: 1, OpLinear: 1, OpNorm: 1, OpUnary: 1, OpBinary: 2, OpWhere: 3,
 	OpReduce: 1, OpSoftmax: 1, OpBalance: 1, OpReshape: 1, OpTranspose: 1, OpSlice: 1, OpConcat: -1, OpGather: 2, OpRope: 1, OpAttention: -1,
-	OpRoute: 1, OpExperts: 2, OpBlockSum: 1, OpBlockAttn: 5, OpConv1D: 1, OpScan: 5, OpGatedDelta: -1, OpLinearAttention: -1,
+	OpRoute: 1, OpExperts: 2, OpBlockSum: 1, OpBlockAttn: 5, OpConv1D: -1, OpScan: 5, OpGatedDelta: -1, OpLinearAttention: -1,
 	OpHeadLinear: 1, OpIndex: 3, OpExpertLinear: 2, OpDot: 2, OpJoin: -1, OpStored: 3, OpReverse: 1, OpLoop: -1, OpOrder: 1,
 }
 

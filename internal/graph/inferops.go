@@ -26,7 +26,7 @@ func checkAttr(op Op, attr any) error {
 		ok = is && a.Up != nil && a.Down != nil
 	case OpConv1D:
 		a, is := attr.(*ConvAttr)
-		ok = is && (a.W == nil) != (a.Shift == 0)
+		ok = is && (a.W == nil) != (a.Shift == 0 && a.Taps == 0) && (a.Taps == 0 || a.Taps > 0 && a.Shift == 0)
 	case OpHeadLinear:
 		a, is := attr.(*HeadLinearAttr)
 		ok = is && a.W != nil

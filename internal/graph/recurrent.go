@@ -14,14 +14,20 @@ import (
 // With Shift, W and B are nil and y_t is x_{t−Shift} itself; the state is the
 // last Shift inputs. Below 0 it is an input ahead, zeros after the last, and
 // there is no state: the sequence is computed whole.
+// With Taps, W is nil, and what stands for it is a second input [D, Taps] that is
+// the same for all tokens: a kernel that the specification computes.
 type ConvAttr struct {
 	Cache int
 	W, B  *Weight
 	Shift int
+	Taps  int
 }
 
 // Past is the number of inputs that the operation keeps.
 func (a *ConvAttr) Past() int {
+	if a.Taps > 0 {
+		return a.Taps - 1
+	}
 	if a.W == nil {
 		return max(0, a.Shift)
 	}
@@ -101,7 +107,7 @@ func state(g *Graph, what string, cache int, shape ...int) error {
 func inferState(g *Graph, attr any, in []*Node) ([]int, error) {
 	switch a := attr.(type) {
 	case *ConvAttr:
-		return inferConv(g, a, in[0])
+		return inferConv(g, a, in)
 	case *ScanAttr:
 		return inferScan(g, a, in)
 	case *DeltaAttr:
@@ -114,8 +120,20 @@ func inferState(g *Graph, attr any, in []*Node) ([]int, error) {
 	return nil, fmt.Errorf("%T keeps no state", attr)
 }
 
-func inferConv(g *Graph, a *ConvAttr, x *Node) ([]int, error) {
-	d := x.Width()
+func inferConv(g *Graph, a *ConvAttr, in []*Node) ([]int, error) {
+	if len(in) != 1+min(a.Taps, 1) {
+		return nil, fmt.Errorf("conv1d: takes a value, and a kernel where none is stored, got %d inputs", len(in))
+	}
+	x, d := in[0], in[0].Width()
+	if a.Taps > 0 {
+		if k := in[1]; k.Rows != RowsConst || !slices.Equal(k.Shape, []int{d, a.Taps}) || a.Taps > maxShift {
+			return nil, fmt.Errorf("conv1d: the input %v needs a kernel [%d, taps] that is the same for all tokens, of at most %d taps, got %v", x.Shape, d, maxShift, k.Shape)
+		}
+		if err := expect("conv1d: bias", a.B, d); err != nil {
+			return nil, err
+		}
+		return x.Shape, state(g, "conv1d", a.Cache, a.Taps-1, d)
+	}
 	if a.W == nil {
 		if a.Shift < -maxShift || a.Shift > maxShift || a.B != nil {
 			return nil, fmt.Errorf("shift: by %d tokens; %d to %d are possible", a.Shift, -maxShift, maxShift)
@@ -220,6 +238,16 @@ func (b *Builder) Conv1D(x *Node, w, bias *Weight) (*Node, error) {
 	}
 	at := b.keep(x.Width() * (taps - 1))
 	return b.stateful(OpConv1D, &ConvAttr{Cache: at, W: w, B: bias}, at, x)
+}
+
+// ConvolveBy is Conv1D with a kernel [D, K] that is the same for all tokens.
+func (b *Builder) ConvolveBy(x, kernel *Node, bias *Weight) (*Node, error) {
+	taps := 1
+	if len(kernel.Shape) == 2 {
+		taps = max(1, kernel.Shape[1])
+	}
+	at := b.keep(x.Width() * (taps - 1))
+	return b.stateful(OpConv1D, &ConvAttr{Cache: at, B: bias, Taps: taps}, at, x, kernel)
 }
 
 // Shift gives the value of n tokens ago, or −n ahead; zeros before the first and after the last.

@@ -19,7 +19,7 @@ func Written(op Op, attr any) string {
 	case *NormAttr:
 		return string(a.Kind) + "_norm"
 	case *ConvAttr:
-		if a.W == nil {
+		if a.W == nil && a.Taps == 0 {
 			return "shift"
 		}
 	case *DeltaAttr:

@@ -105,7 +105,7 @@ func (b *Elementwise) visit(f func(b *Buf, write bool)) {
 }
 
 func (b *Conv1D) visit(f func(b *Buf, write bool)) {
-	reads(f, &b.In.Buf)
+	reads(f, &b.In.Buf, &b.Kernel)
 	f(&b.Out, true)
 }
 

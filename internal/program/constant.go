@@ -45,6 +45,10 @@ func (s *Step) visitConstants(f func(b Buf)) {
 	case *Stored:
 		f(x.K)
 		f(x.V)
+	case *Conv1D:
+		if x.Kernel != None {
+			f(x.Kernel)
+		}
 	case *Heads:
 		for i := range x.Parts {
 			if m := x.Parts[i].M; m != None {

@@ -12,7 +12,7 @@ func (q *printer) view(v View) string {
 }
 
 func (q *printer) conv(x *Conv1D) string {
-	if x.Attr.W == nil {
+	if x.Attr.W == nil && x.Attr.Taps == 0 {
 		s := fmt.Sprintf("%s of %d tokens before", q.view(x.In), x.Attr.Shift)
 		if x.Attr.Shift < 0 {
 			s = fmt.Sprintf("%s of %d tokens ahead", q.view(x.In), -x.Attr.Shift)
@@ -22,7 +22,11 @@ func (q *printer) conv(x *Conv1D) string {
 		}
 		return q.buf(x.Out) + " = " + s
 	}
-	s := fmt.Sprintf("convolution of %s with %s over %d tokens", q.view(x.In), q.weight(x.Attr.W), x.Attr.W.Cols())
+	kernel := q.buf(x.Kernel)
+	if x.Attr.W != nil {
+		kernel = q.weight(x.Attr.W)
+	}
+	s := fmt.Sprintf("convolution of %s with %s over %d tokens", q.view(x.In), kernel, x.Attr.Past()+1)
 	if x.Attr.B != nil {
 		s += " + " + q.weight(x.Attr.B)
 	}

@@ -10,10 +10,11 @@ type View struct {
 
 // Conv1D is a graph.ConvAttr of In, a shift too, with an activation after it.
 type Conv1D struct {
-	In   View
-	Attr *graph.ConvAttr
-	Act  *graph.UnaryAttr // nil: none
-	Out  Buf
+	In     View
+	Kernel Buf // a constant, where Attr.Taps says so; else None
+	Attr   *graph.ConvAttr
+	Act    *graph.UnaryAttr // nil: none
+	Out    Buf
 }
 
 // Recurrent is a graph.ScanAttr of x, B, C, dt, A, a graph.DeltaAttr of q, k, v,

@@ -330,6 +330,25 @@ def sparse_inputs(w, ids, c):
     return w.linear(w.norm(x, 'model.norm'), 'lm_head', VOCAB)
 
 
+# Poli et al. 2023, Hyena: short convolutions of three projections, and one as long as the context whose kernel a small network makes of positions.
+def long_convolution(w, ids, c):
+    most = c['l_max']
+
+    def attend(w, x, at, layer):
+        n = len(x)
+        u = conv(w.linear(x, at + 'in_proj', 3 * HIDDEN), w(at + 'short_filter.weight', 3 * HIDDEN, 3, spread=0.4), w(at + 'short_filter.bias', 3 * HIDDEN, spread=0.2))
+        x0, x1, v = u.split(HIDDEN, -1)
+        t = torch.arange(most).double()[:, None] / (most - 1)
+        bands = 2 * math.pi * torch.arange(most).double()[:, None] * torch.linspace(1e-4, 1, 2).double() / most
+        z = torch.cat([t, bands.cos(), -bands.sin()], -1)
+        h = torch.sin(w(at + 'filter_fn.freq', 16, mean=1.0, spread=0.2) * w.linear(z, at + 'filter_fn.0', 16, bias=True))
+        kernel = w.linear(h, at + 'filter_fn.2', HIDDEN) * torch.exp(-t * w(at + 'filter_fn.deltas', HIDDEN, spread=3.0).abs())
+        y = v * x1
+        y = torch.stack([(kernel[:i + 1].flip(0) * y[:i + 1]).sum(0) for i in range(n)]) + y * w(at + 'filter_fn.bias', HIDDEN, spread=0.3)
+        return y * x0
+    return decoder(w, ids, attend)
+
+
 FAMILIES = {
     'sigmoid_attention': (sigmoid_attention, {'max_position_embeddings': 64}),
     'pointwise': (pointwise, {'max_distance': 9}),
@@ -341,6 +360,7 @@ FAMILIES = {
     'memory_cells': (memory_cells, {}),
     'test_time_training': (test_time_training, {'mini_batch_size': 4}),
     'sparse_inputs': (sparse_inputs, {'topk_ratio': 0.4}),
+    'long_convolution': (long_convolution, {'l_max': 64}),
     'delta_product': (delta_product, {'num_householder': 3}),
     'meta_tokens': (meta_tokens, {'num_memory_tokens': 7, 'sliding_window': 9, 'mamba_d_state': 6, 'global_attn_idx': [1]}),
 }

@@ -38,6 +38,11 @@ func (s *Stage) constants() error {
 			}
 		case *stored:
 			e.pack(s)
+		case *conv:
+			if e.step.Kernel != program.None {
+				w, _ := s.buf(e.step.Kernel)
+				e.pack(w)
+			}
 		}
 	}
 	return nil

@@ -24,12 +24,8 @@ func (l *loader) conv(x *program.Conv1D) (executor, error) {
 	if err != nil {
 		return nil, err
 	}
-	for j := 0; w != nil && j < e.k; j++ {
-		tap := make([]float32, e.d)
-		for c := range tap {
-			tap[c] = w[c*e.k+j]
-		}
-		e.taps = append(e.taps, tap)
+	if w != nil {
+		e.pack(w)
 	}
 	if e.bias, err = l.vector(x.Attr.B); err != nil {
 		return nil, err
@@ -44,6 +40,17 @@ func (l *loader) conv(x *program.Conv1D) (executor, error) {
 	}
 	l.counters += 2
 	return e, nil
+}
+
+// pack lays a kernel [d, k] out by tap.
+func (e *conv) pack(w []float32) {
+	for j := range e.k {
+		tap := make([]float32, e.d)
+		for c := range tap {
+			tap[c] = w[c*e.k+j]
+		}
+		e.taps = append(e.taps, tap)
+	}
 }
 
 // convTile is the number of channels that are computed together.

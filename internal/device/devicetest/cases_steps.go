@@ -41,6 +41,12 @@ var stepCases = []testCase{
 
 // orderCases choose by the numbers of a value.
 var orderCases = []testCase{
+	{name: "conv/a kernel that is computed", has: []program.Kind{program.KindConv1D}, build: func(n *net) *graph.Node {
+		n.Layer = 0
+		x := n.linear(n.embed(), 24)
+		kernel := n.must(n.Add(graph.OpTranspose, &graph.TransposeAttr{Perm: []int{1, 0}}, nil, n.fixed(19, 24)))
+		return n.head(n.unary("silu", n.must(n.ConvolveBy(x, kernel, n.vector(0, 24)))))
+	}},
 	scoredCase("sparsemax", heads{q: 4, kv: 2, dim: 16}, scored(graph.ScoreSparsemax)),
 	scoredCase("entmax", heads{q: 4, kv: 2, dim: 16}, scored(graph.ScoreEntmax)),
 	scoredCase("sparsemax in a window beside the first", heads{q: 6, kv: 1, dim: 12, value: 9}, func(n *net) graph.AttentionAttr {

@@ -8,10 +8,14 @@ import (
 )
 
 // conv evaluates graph.ConvAttr.
-func (m *Machine) conv(a *graph.ConvAttr, x *Value, b *batch.Batch, out *Value) error {
+func (m *Machine) conv(a *graph.ConvAttr, in []*Value, b *batch.Batch, out *Value) error {
+	x := in[0]
 	w, err := m.vector(a.W)
 	if err != nil {
 		return err
+	}
+	if a.Taps > 0 {
+		w = in[1].Row(0)
 	}
 	bias, err := m.vector(a.B)
 	if err != nil {

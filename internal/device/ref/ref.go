@@ -248,7 +248,7 @@ func (m *Machine) compute(n *graph.Node, in []*Value, b *batch.Batch, out *Value
 func (m *Machine) recurrence(n *graph.Node, in []*Value, b *batch.Batch, out *Value) error {
 	switch n.Op {
 	case graph.OpConv1D:
-		return m.conv(n.Attr.(*graph.ConvAttr), in[0], b, out)
+		return m.conv(n.Attr.(*graph.ConvAttr), in, b, out)
 	case graph.OpScan:
 		return m.scan(n, n.Attr.(*graph.ScanAttr), in, b, out)
 	case graph.OpGatedDelta:
