@@ -26,8 +26,9 @@ type addedToken struct {
 // addedTokens finds added tokens: leftmost first, and the longest there.
 type addedTokens struct {
 	list       []addedToken
-	raw        *trie // those looked for in the text as it came (all of them if nothing normalizes); values index list
-	normalized *trie // those looked for in the normalized text
+	raw        *trie // those looked for first, in the text as it came; values index list
+	normalized *trie // those looked for in what these leave, normalized
+	second     bool  // there are some of the latter
 	every      *trie // all but white space of the latter, for texts of which only parts are parsed
 }
 
@@ -105,20 +106,25 @@ func newAddedTokens(list []addedToken, norm normalizer) (addedTokens, error) {
 			continue
 		}
 		tok.space = !tok.special && isWhite(tok.text)
-		normalized := tok.normalized && norm != nil
+		normalized := tok.normalized
 		text, to := tok.text, a.raw
 		if normalized {
+			to = a.normalized
+		}
+		if normalized && norm != nil {
 			var err error
 			if text, err = withinWork(norm, tok.text, left, &work); err != nil {
 				return a, fmt.Errorf("%w: added token %.40q: %w", ErrInvalid, tok.text, err)
 			}
 			left -= len(text)
-			to = a.normalized
 		}
 		if n := max(len(text), len(tok.text)); n > maxPiece {
 			return a, fmt.Errorf("%w: added token %.40q has %d bytes, want at most %d", ErrInvalid, tok.text, n, maxPiece)
 		}
 		to.insert(text, int32(i))
+		if normalized {
+			a.second = true
+		}
 		if !normalized || !tok.space {
 			a.every.insert(tok.text, int32(i))
 		}
@@ -130,15 +136,15 @@ func newAddedTokens(list []addedToken, norm normalizer) (addedTokens, error) {
 func isWhite(s string) bool { return strings.Trim(s, " \t\r\n\v\f"+spaceMark) == "" }
 
 // cut calls yield for each part of text in order: an added token (id >= 0) or text between them (id < 0), with the byte where the part begins.
-func (a *addedTokens) cut(text string, marks parsed, normalizes bool, yield func(part string, start int, id int32)) {
+func (a *addedTokens) cut(text string, marks parsed, yield func(part string, start int, id int32)) {
 	t := a.raw
-	if normalizes && marks.mixed {
+	if marks.mixed {
 		t = a.every
 	}
 	a.cutWith(t, text, marks, yield)
 }
 
-// cutNormalized is cut for normalized text. Of a text of which only parts are parsed, only white space is left to cut out: where the parts lie is not
+// cutNormalized is cut for what the first cut left, normalized if anything normalizes. Of a text of which only parts are parsed, only white space is left to cut out: where the parts lie is not
 // known any more, so all else was looked for before.
 func (a *addedTokens) cutNormalized(text string, marks parsed, yield func(part string, start int, id int32)) {
 	if marks.mixed {

@@ -120,7 +120,7 @@ func (t *Tokenizer) encode(text string, marks parsed, addSpecial bool) ([]int32,
 	}
 	sc.room, sc.err, sc.strict = room(text), nil, marks.strict
 	clear(sc.parts)
-	t.added.cut(text, marks, t.norm != nil, func(part string, start int, id int32) {
+	t.added.cut(text, marks, func(part string, start int, id int32) {
 		if id >= 0 {
 			out = append(out, id)
 			return
@@ -143,11 +143,13 @@ func (t *Tokenizer) encode(text string, marks parsed, addSpecial bool) ([]int32,
 
 // encodeSection encodes text between added tokens. first says that it begins the whole text.
 func (t *Tokenizer) encodeSection(text string, first bool, marks parsed, sc *scratch, out []int32) []int32 {
-	if t.norm == nil {
-		return t.encodeWords(text, first, sc, out)
+	if t.norm != nil {
+		ok := false
+		if text, ok = t.normalized(text, sc); !ok {
+			return t.encodeWords(text, first, sc, out)
+		}
 	}
-	text, ok := t.normalized(text, sc)
-	if !ok {
+	if !t.added.second {
 		return t.encodeWords(text, first, sc, out)
 	}
 	t.added.cutNormalized(text, marks, func(part string, start int, id int32) {

@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -83,6 +84,18 @@ func TestBriefErrors(t *testing.T) {
 	} {
 		if _, err := FromJSON([]byte(file), nil); err == nil || len(err.Error()) > maxMessage+4 || !errors.Is(err, ErrInvalid) && !errors.Is(err, ErrUnsupported) {
 			t.Errorf("%.60s: %.600v", file, err)
+		}
+	}
+}
+
+// Tokens of the text as it came are looked for before those of normalized text, also
+// where nothing normalizes: a mask takes all white space before it, of which three
+// spaces are a token (ids of Hugging Face tokenizers 0.23.3).
+func TestAddedTwice(t *testing.T) {
+	tok := small(t, "bpe-gpt2")
+	for text, want := range map[string][]int32{"a    <mask>b": {67, 600, 68}, "a     b": {67, 602, 223, 316}, "\n     <mask>": {600}} {
+		if got := tok.Encode(text, Options{ParseSpecial: true}); !slices.Equal(got, want) {
+			t.Errorf("%q: %v, want %v", text, got, want)
 		}
 	}
 }

@@ -1,7 +1,6 @@
 package pattern
 
 import (
-	"fmt"
 	"math/bits"
 	"sync"
 	"unicode"
@@ -53,8 +52,9 @@ const (
 	maskZ   = 1<<catZl | 1<<catZp | 1<<catZs
 	maskAll = 1<<catCount - 1
 
-	maskSpace = maskZ | 1<<catWs
-	maskWord  = maskL | maskM | 1<<catNd | 1<<catNl | 1<<catPc
+	maskControl = 1<<catCc | 1<<catWs
+	maskSpace   = maskZ | 1<<catWs
+	maskWord    = maskL | maskM | 1<<catNd | 1<<catNl | 1<<catPc
 )
 
 // categoryMasks gives the categories of each name that \p{…} may carry.
@@ -67,8 +67,6 @@ var categoryMasks = map[string]uint32{
 	"P": maskP, "Pc": 1 << catPc, "Pd": 1 << catPd, "Pe": 1 << catPe, "Pf": 1 << catPf, "Pi": 1 << catPi, "Po": 1 << catPo, "Ps": 1 << catPs,
 	"S": maskS, "Sc": 1 << catSc, "Sk": 1 << catSk, "Sm": 1 << catSm, "So": 1 << catSo,
 	"Z": maskZ, "Zl": 1 << catZl, "Zp": 1 << catZp, "Zs": 1 << catZs,
-	"Letter": maskL, "Mark": maskM, "Number": maskN, "Punctuation": maskP, "Symbol": maskS, "Separator": maskZ,
-	"Space": maskSpace, "White_Space": maskSpace, "Any": maskAll, "Word": maskWord, "Digit": 1 << catNd, "Alpha": maskL | maskM | 1<<catNl,
 }
 
 // categoryTable maps a rune to its category in two steps: a block of 256 runes, then the entry. Equal blocks are stored once.
@@ -137,15 +135,26 @@ func (t *categoryTable) bit(r rune) uint32 {
 // IsSpace reports whether r is white space, as \s does.
 func IsSpace(r rune) bool { return categories().bit(r)&maskSpace != 0 }
 
-// wordRanges are what \w has beyond categories: the letters among the symbols (Other_Alphabetic outside M) and, an oddity of Oniguruma, the Latin-1
-// numbers that are no digits.
-var wordRanges = []runeRange{{0xb2, 0xb3}, {0xb9, 0xb9}, {0xbc, 0xbe}, {0x24b6, 0x24e9}, {0x1f130, 0x1f149}, {0x1f150, 0x1f169}, {0x1f170, 0x1f189}}
+// wordRanges are what \w has beyond categories: letters among the symbols (Other_Alphabetic outside M) and, outside brackets, an oddity of
+// Oniguruma: the Latin-1 numbers that are no digits.
+var (
+	wordRanges   = []runeRange{{0x24b6, 0x24e9}, {0x1f130, 0x1f149}, {0x1f150, 0x1f169}, {0x1f170, 0x1f189}}
+	latinNumbers = []runeRange{{0xb2, 0xb3}, {0xb9, 0xb9}, {0xbc, 0xbe}}
+)
 
-func wordSet() *set { return &set{mask: maskWord, ranges: wordRanges} }
+// wordSet is \w: within brackets, or outside of them.
+func wordSet(inside bool) *set {
+	if inside {
+		return &set{mask: maskWord, ranges: wordRanges}
+	}
+	return &set{mask: maskWord, ranges: append(latinNumbers[:len(latinNumbers):len(latinNumbers)], wordRanges...)}
+}
+
+var word = sync.OnceValue(func() *set { return wordSet(false) })
 
 // IsWord reports whether r is a word character, as \w does.
 func IsWord(r rune) bool {
-	return categories().bit(r)&maskWord != 0 || r >= 0xb2 && wordSet().has(r)
+	return categories().bit(r)&maskWord != 0 || r >= 0xb2 && word().has(r)
 }
 
 // IsRustWord reports whether r is a word character in Rust's regular expressions: without numbers that are no digits, with the two joiners.
@@ -172,23 +181,3 @@ func IsMark(r rune) bool { return categories().bit(r)&maskM != 0 }
 
 // IsOther reports whether r is a control, a format character, a surrogate or for private use.
 func IsOther(r rune) bool { return categories().bit(r)&(maskC&^(1<<catCn)) != 0 }
-
-// property returns the set that \p{name} stands for: a category or a script.
-func property(name string) (*set, error) {
-	negated := len(name) > 0 && name[0] == '^'
-	if negated {
-		name = name[1:]
-	}
-	s := &set{}
-	if mask, ok := categoryMasks[name]; ok {
-		s.mask = mask
-	} else if table := unicode.Scripts[name]; table != nil {
-		s.table = table
-	} else {
-		return nil, fmt.Errorf("unknown property \\p{%s}", name)
-	}
-	if negated {
-		return &set{negated: true, subs: []*set{s}}, nil
-	}
-	return s, nil
-}

@@ -3,7 +3,6 @@ package pattern
 import (
 	"strconv"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 )
 
@@ -17,7 +16,7 @@ func (p *parser) escape() (*node, error) {
 		p.pos++
 		return &node{kind: nodeAssert, assert: kind}, nil
 	}
-	s, r, err := p.escaped()
+	s, r, err := p.escaped(false)
 	if err != nil {
 		return nil, err
 	}
@@ -27,8 +26,8 @@ func (p *parser) escape() (*node, error) {
 	return p.literal(r), nil
 }
 
-// escaped parses an escape that stands for a set or for one rune.
-func (p *parser) escaped() (*set, rune, error) {
+// escaped parses an escape that stands for a set or for one rune, within brackets or outside of them.
+func (p *parser) escaped(inside bool) (*set, rune, error) {
 	if !p.more() {
 		return nil, 0, p.errorf("the pattern ends in a backslash")
 	}
@@ -42,15 +41,19 @@ func (p *parser) escaped() (*set, rune, error) {
 	case 'D':
 		return &set{mask: 1 << catNd, negated: true}, 0, nil
 	case 'w':
-		return wordSet(), 0, nil
+		return wordSet(inside), 0, nil
 	case 'W':
-		return &set{subs: []*set{wordSet()}, negated: true}, 0, nil
+		return &set{subs: []*set{wordSet(inside)}, negated: true}, 0, nil
 	case 'p', 'P':
-		s, err := p.property()
+		s, err := p.property(inside)
 		if err == nil && c == 'P' {
 			s = &set{negated: true, subs: []*set{s}}
 		}
 		return s, 0, err
+	case 'h':
+		return bracketNames["xdigit"], 0, nil
+	case 'H':
+		return &set{subs: []*set{bracketNames["xdigit"]}, negated: true}, 0, nil
 	case 'n':
 		return nil, '\n', nil
 	case 't':
@@ -78,7 +81,7 @@ func (p *parser) escaped() (*set, rune, error) {
 	}
 }
 
-func (p *parser) property() (*set, error) {
+func (p *parser) property(inside bool) (*set, error) {
 	name := ""
 	switch {
 	case p.eat("{"):
@@ -91,7 +94,7 @@ func (p *parser) property() (*set, error) {
 	case p.more():
 		name = string(p.rune())
 	}
-	s, err := property(name)
+	s, err := property(name, inside)
 	if err != nil {
 		return nil, p.errorf("%v", err)
 	}
@@ -122,11 +125,6 @@ func (p *parser) hex(kind rune) (rune, error) {
 	}
 	p.pos += digits + skip
 	return rune(v), nil
-}
-
-var posixClasses = map[string]uint32{
-	"alpha": maskL | 1<<catNl, "digit": 1 << catNd, "space": maskSpace, "upper": 1 << catLu, "lower": 1 << catLl,
-	"punct": maskP | maskS, "alnum": maskL | 1<<catNl | 1<<catNd, "word": maskWord, "cntrl": 1<<catCc | 1<<catWs,
 }
 
 // class parses a bracketed class; the opening bracket is behind.
@@ -165,16 +163,12 @@ func (p *parser) classItem(s *set) error {
 			return p.errorf("[: is not closed")
 		}
 		name, negated := strings.CutPrefix(p.src[p.pos:p.pos+end], "^")
-		mask, ok := posixClasses[name]
-		if !ok {
+		named := bracketNames[name]
+		if named == nil {
 			return p.errorf("unknown class [:%s:]", name)
 		}
 		p.pos += end + 2
-		sub := &set{mask: mask, negated: negated}
-		if strings.HasPrefix(name, "al") {
-			sub.table = unicode.Other_Alphabetic
-		}
-		s.subs = append(s.subs, sub)
+		s.subs = append(s.subs, &set{subs: []*set{named}, negated: negated})
 		return nil
 	}
 	if p.eat("[") {
@@ -223,5 +217,5 @@ func (p *parser) classRune() (*set, rune, error) {
 	if p.eat("b") {
 		return nil, '\b', nil
 	}
-	return p.escaped()
+	return p.escaped(true)
 }
