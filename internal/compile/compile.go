@@ -88,6 +88,7 @@ type cover struct {
 	steps    []program.Step           // in reverse order of running
 	later    []func()                 // steps that wait until the cover comes down to a node
 	patterns []func(*graph.Node) bool // fused steps, the first that takes a node covers it
+	code     []program.Instr          // room for that of one elementwise step
 }
 
 // keptRows is a value of the wanted rows and the layer of its first reader.

@@ -1,6 +1,8 @@
 package compile
 
 import (
+	"slices"
+
 	"github.com/inferflow/inferflow/internal/graph"
 	"github.com/inferflow/inferflow/internal/program"
 )
@@ -13,13 +15,14 @@ func (c *cover) elementwise(root *graph.Node) bool {
 	if !simple(root) || root.Rows == graph.RowsConst {
 		return false
 	}
-	e := &elementwise{c: c, root: root, step: &program.Elementwise{Width: root.Width(), Out: c.bufs[root.ID]}}
+	e := &elementwise{c: c, root: root, step: &program.Elementwise{Width: root.Width(), Out: c.bufs[root.ID], Code: c.code[:0]}}
 	if _, ok := e.value(root.ID, root.Shape, true); !ok {
 		return false
 	}
 	for i, id := range e.loads {
 		e.step.Code[i].Buf = c.input(root, id)
 	}
+	c.code, e.step.Code = e.step.Code, slices.Clone(e.step.Code)
 	c.push(root, program.KindElementwise, e.nodes, e.step)
 	return true
 }

@@ -88,8 +88,9 @@ func Spread(p *Program) {
 
 // spreads says whether some step reads a constant by row.
 func spreads(p *Program) (found bool) {
+	look := func(b *Buf) { found = found || p.Buffers[*b].Const }
 	for i := range p.Steps {
-		p.Steps[i].VisitRows(func(b *Buf) { found = found || p.Buffers[*b].Const })
+		p.Steps[i].VisitRows(look)
 	}
 	return found
 }
@@ -138,26 +139,30 @@ func ConstantBytes(p *Program) int64 {
 // constants, and read only by what takes them. It is what a device may rely on.
 func CheckConstants(p *Program) error {
 	made := map[Buf]bool{}
-	for i := range p.Steps {
-		s := &p.Steps[i]
-		bad := None
-		fail := func(b Buf, is bool) {
-			if is && bad == None {
-				bad = b
-			}
+	// What the functions share, of the step at hand: there are thousands of steps.
+	var s *Step
+	bad, constant := None, true // constant: all that it reads
+	fail := func(b Buf, is bool) {
+		if is && bad == None {
+			bad = b
 		}
-		s.VisitRows(func(b *Buf) { fail(*b, p.Buffers[*b].Const) })
-		s.visitConstants(func(b Buf) { fail(b, !p.Buffers[b].Const) })
-		constant := true // all that it reads
-		s.Visit(func(b *Buf, write bool) {
-			if !write {
-				constant = constant && p.Buffers[*b].Const
-				fail(*b, p.Buffers[*b].Const && !made[*b])
-			} else if p.Buffers[*b].Const {
-				fail(*b, s.Kind != KindOp || !constant || s.Rows != graph.RowsConst)
-				made[*b] = true
-			}
-		})
+	}
+	byRow := func(b *Buf) { fail(*b, p.Buffers[*b].Const) }
+	atLoad := func(b Buf) { fail(b, !p.Buffers[b].Const) }
+	each := func(b *Buf, write bool) {
+		if !write {
+			constant = constant && p.Buffers[*b].Const
+			fail(*b, p.Buffers[*b].Const && !made[*b])
+		} else if p.Buffers[*b].Const {
+			fail(*b, s.Kind != KindOp || !constant || s.Rows != graph.RowsConst)
+			made[*b] = true
+		}
+	}
+	for i := range p.Steps {
+		s, constant = &p.Steps[i], true
+		s.VisitRows(byRow)
+		s.visitConstants(atLoad)
+		s.Visit(each)
 		if bad != None {
 			return fmt.Errorf("program: step %d (%s, layer %d), value %d of %d numbers: %w", i, s.Kind, s.Layer, bad, p.Buffers[bad].Width, ErrConstant)
 		}
