@@ -169,6 +169,8 @@ func (m *machine) scalar(op string, a []string) {
 		m.gp[dst] ^= v
 	case "SHRQ":
 		m.gp[dst] >>= v
+	case "SHLQ":
+		m.gp[dst] <<= v
 	case "DECQ":
 		m.gp[dst]--
 	case "INCQ":
