@@ -76,8 +76,8 @@ func headsOf(stored []string) heads {
 		if strings.HasPrefix(name, before) {
 			continue // names mostly come in order
 		}
-		at := 0
-		for range headParts {
+		at, parts := 0, 0
+		for ; parts < headParts; parts++ {
 			dot := strings.IndexByte(name[at:], '.')
 			if dot < 0 {
 				break
@@ -85,8 +85,8 @@ func headsOf(stored []string) heads {
 			at += dot + 1
 			h[name[:at]] = true
 		}
-		if before = name[:at]; at == 0 {
-			before = "."
+		if before = "."; parts == headParts { // a shorter name says nothing of longer ones
+			before = name[:at]
 		}
 	}
 	return h

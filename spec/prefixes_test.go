@@ -13,6 +13,7 @@ func TestJoinedPrefixes(t *testing.T) {
 		{"model.language_model.layers.0.w", "model.language_model.norm", "lm_head.weight", "vision.blocks.0.w"},
 		{"language_model.model.encoder.layers.0.w", "language_model.lm_head.weight"},
 		{"llm.model.layers.0.w", "thinker.model.layers.0.w", "x"},
+		{"model.newline", "model.language_model.layers.0.w", "model.language_model.norm"},
 		{"language_model.layers.0.w"}, {"model.layers.0.w"}, {"embed", "."}, nil,
 	} {
 		n := newNameTable(HF)
