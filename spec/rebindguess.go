@@ -114,7 +114,7 @@ func (r *rebinder) near() (n nearness, err error) {
 	}
 	seen := map[string]bool{}
 	for _, g := range r.from.asked.groups { // defaults of the file's trace, which config.json then says
-		if name := g.prefix + g.keys[0]; r.defaults && g.missing && !seen[name] {
+		if name := g.prefix + g.keys[0]; r.defaults && g.missing && g.value != starlark.None && !seen[name] {
 			seen[name] = true
 			n.open = append(n.open, openConfig{name, g.value})
 		}

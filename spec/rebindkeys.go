@@ -61,7 +61,6 @@ func oldSpelling(key string) string {
 func (r *rebinder) describe() error {
 	if r.result.Binding == HF {
 		r.result.Config = r.hfConfig()
-		r.to.config = r.result.Config
 		if err := r.inFolder(r.result.Config); err != nil {
 			return err
 		}
@@ -71,6 +70,8 @@ func (r *rebinder) describe() error {
 				put(r.result.Config, k, likeBefore(r.result.Config[k], given[k]))
 			}
 		}
+		r.to.config = maps.Clone(r.result.Config)
+		r.to.config[convertingKey] = true
 		return nil
 	}
 	meta, err := r.metadata()

@@ -320,7 +320,7 @@ func (t *tracer) ropeTable(c *config, a ropeArgs, r ropeConfig) (*graph.RopeTabl
 // ropeDim is the number of rotated components.
 func (t *tracer) ropeDim(c *config, a ropeArgs, r ropeConfig, kind string) (int, error) {
 	whole := a.partial == 0 && (kind == "default" || kind == "proportional")
-	if t.files.Binding() == GGUF {
+	if t.files.Binding() == GGUF && !(c.d.owns() && a.layerType != "") { // a carried config.json says it by layer type
 		return t.rotaryDim(c, a, whole)
 	}
 	if whole {

@@ -88,6 +88,13 @@ func TestClassWants(t *testing.T) {
 		{"hy_v4", map[string]any{"num_shared_experts": 1.0}, map[string][]int{"model.hc_head.hc_head_fn": {4, 192}, "model.layers.1.self_attn.learnable_sink_param": {6}}},
 		// A name of the folder for two of GGUF.
 		{"bailing_hybrid", map[string]any{"num_shared_experts": 1.0}, map[string][]int{"model.layers.2.self_attn.g_proj.weight": {4, 48}, "model.layers.0.self_attn.g_proj.weight": {64, 48}}},
+		// Widths of feed-forwards under the names that the class has for each kind of them.
+		{"minimax_m3_vl_text", map[string]any{"dense_intermediate_size": 72.0, "intermediate_size": 24.0, "shared_intermediate_size": 24.0}, nil},
+		{"dots3_note_text", map[string]any{"shared_experts_intermediate_size": 20.0}, nil},
+		// Numbers of heads and rotations by kind of layer.
+		{"laguna", map[string]any{"num_attention_heads": 6.0, "num_attention_heads_per_layer": []any{6.0, 4.0, 4.0, 4.0}, "mlp_layer_types": []any{"dense", "sparse", "sparse", "sparse"}, "rope_parameters": map[string]any{
+			"full_attention":    map[string]any{"rope_type": "yarn", "rope_theta": 500000.0, "factor": 4.0, "original_max_position_embeddings": 32.0, "partial_rotary_factor": 0.5},
+			"sliding_attention": map[string]any{"rope_type": "default", "rope_theta": 10000.0, "partial_rotary_factor": 1.0}}}, nil},
 		// The class of the model_type, and no head of its own.
 		{"mistral4", map[string]any{"architectures": []any{"Mistral4ForCausalLM"}}, nil},
 		{"falcon_mamba", map[string]any{"architectures": []any{"FalconMambaForCausalLM"}, "model_type": "falcon_mamba"}, nil},
