@@ -24,7 +24,7 @@ import variants  # noqa: E402
 from conversion import ModelBase, ModelType, get_model_architecture, get_model_class  # noqa: E402
 
 ZOO = HERE.parents[2] / "shared" / "zoo"
-COMMITTED = ["bailing_hybrid", "dots3_note_text", "hy_v4", "mimo_v2_flash", "minimax_m3_vl_text", "mistral4"]
+COMMITTED = ["bailing_hybrid", "dots3_note_text", "hy_v4", "laguna", "mimo_v2_flash", "minimax_m3_vl_text", "mistral4"]
 CLASS = {"mistral4": "Mistral3ForConditionalGeneration", "minimax_m3_vl_text": "MiniMaxM3SparseForCausalLM", "bailing_hybrid": "BailingMoeV3ForCausalLM"}
 GONE = object()
 KEYS = {
