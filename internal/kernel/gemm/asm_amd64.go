@@ -27,7 +27,8 @@ type args struct {
 	res       unsafe.Pointer    // 128: first residual
 	resStride int               // 136: bytes from row to row
 	bias      unsafe.Pointer    // 144: of 16 columns
-	next      unsafe.Pointer    // 152: the float panel that comes next, fetched meanwhile; AVX2
+	next      unsafe.Pointer    // 152: the float panel that comes next, fetched meanwhile
+	second    int               // 160: bytes of slice from a panel to the second one
 }
 
 // kernel is a function of args in assembly.
@@ -39,11 +40,17 @@ func (k kernel) call(a *args) { k((*byte)(unsafe.Pointer(a))) }
 type kernelSet struct {
 	one, two, four kernel // so many rows × packed panels, from zero
 	unpack         kernel // packed blocks to Scratch; nil for F32, which is wide as it lies
-	wide           kernel // tiles of rows × what is unpacked, added to dst; may be nil
-	set            kernel // float types: wide that sets dst
-	finish, only   kernel // and that finishes a row in its last segment, and in its only one
-	tile           int    // rows of a tile of wide
-	wideFrom       int    // least rows that unpacking pays for
+	wideKernels           // may be nil
+	pair           wideKernels
+	tile           int // rows of a tile of wide
+	wideFrom       int // least rows that unpacking pays for
+}
+
+// wideKernels multiply tiles of rows with what is unpacked of a panel, or of two.
+type wideKernels struct {
+	wide         kernel // adds to dst
+	set          kernel // float types: sets dst
+	finish, only kernel // and that finishes a row in its last segment, and in its only one
 }
 
 // setOf gives the kernels of a type on a tier; nil stands for plain Go.
@@ -151,7 +158,8 @@ func (ks *kernelSet) pointTo(g *args, w *Matrix, p, b int) {
 }
 
 // widePanels computes panels [p, end) for rows [from, to), a whole number of
-// tiles.
+// tiles. The activations of a tile's segment of floats stay in the second-level
+// cache while its panels pass by.
 func (ks *kernelSet) widePanels(w *Matrix, dst []float32, stride int, a *Acts, from, to, p, end int, s *Scratch) {
 	if w.form.class != classFloat {
 		for i := p; i < end; i++ {
@@ -160,8 +168,10 @@ func (ks *kernelSet) widePanels(w *Matrix, dst []float32, stride int, a *Acts, f
 		return
 	}
 	for k := 0; k < w.k; k += segment {
-		for i := p; i < end; i++ {
-			ks.floatRows(w, dst[(i-p)*panelRows:], stride, a, from, to, i, k, s)
+		for i := p; i < end; {
+			kernels, panels := ks.widen(w, i, end, k, s)
+			ks.tiles(kernels.at(k == 0, false), dst[(i-p)*panelRows:], stride, a, from, to, 4*k, s)
+			i += panels
 		}
 	}
 }
@@ -180,29 +190,25 @@ func (ks *kernelSet) wideRows(w *Matrix, dst []float32, stride int, a *Acts, fro
 	}
 }
 
-// floatRows adds the segment of values from k on to the results; the first of a
-// row sets them. The activations of a tile's segment stay in the second-level
-// cache while its panels pass by.
-func (ks *kernelSet) floatRows(w *Matrix, dst []float32, stride int, a *Acts, from, to, p, k int, s *Scratch) {
-	run := ks.wide
-	if k == 0 {
-		run = ks.set
-	}
-	ks.widen(w, p, k, s)
-	ks.tiles(run, dst, stride, a, from, to, 4*k, s)
-}
-
-// widen makes args.slice point to a segment of panel p as float32.
-func (ks *kernelSet) widen(w *Matrix, p, k int, s *Scratch) {
+// widen makes args.slice point to a segment of panel p as float32, and of the one
+// after it where kernels take two at a time. It returns the kernels and their panels.
+func (ks *kernelSet) widen(w *Matrix, p, end, k int, s *Scratch) (run *wideKernels, panels int) {
 	g := &s.args
-	g.n = min(segment, w.k-k)
-	g.plane[0] = unsafe.Pointer(&w.data[p*w.panel+k*panelRows*w.form.float])
-	g.slice = g.plane[0]
-	g.next = unsafe.Pointer(&w.data[min(p+1, w.Panels()-1)*w.panel+k*panelRows*w.form.float])
-	if ks.unpack != nil {
-		g.slice = unsafe.Pointer(&s.floats[0])
-		ks.unpack.call(g)
+	run, panels = &ks.wideKernels, 1
+	if ks.pair.wide != nil && p+1 < end {
+		run, panels = &ks.pair, 2
 	}
+	at := func(p int) unsafe.Pointer { return unsafe.Pointer(&w.data[p*w.panel+k*panelRows*w.form.float]) }
+	g.n, g.slice, g.second = min(segment, w.k-k), at(p), w.panel
+	g.next = at(min(p+panels, w.Panels()-1))
+	if ks.unpack != nil {
+		g.second = 4 * panelRows * segment
+		for i := panels - 1; i >= 0; i-- {
+			g.plane[0], g.slice = at(p+i), unsafe.Pointer(&s.floats[i*panelRows*segment])
+			ks.unpack.call(g)
+		}
+	}
+	return run, panels
 }
 
 // callRows bounds the rows of one call, so that it stays far below 50 µs.

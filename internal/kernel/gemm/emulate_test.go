@@ -406,8 +406,10 @@ func (m *machine) emulated(ks kernelSet) *kernelSet {
 		name = name[strings.LastIndexByte(name, '.')+1:]
 		return func(p *byte) { m.run(name, p) }
 	}
-	ks.one, ks.two, ks.four, ks.unpack, ks.wide = wrap(ks.one), wrap(ks.two), wrap(ks.four), wrap(ks.unpack), wrap(ks.wide)
-	ks.set, ks.finish, ks.only = wrap(ks.set), wrap(ks.finish), wrap(ks.only)
+	ks.one, ks.two, ks.four, ks.unpack = wrap(ks.one), wrap(ks.two), wrap(ks.four), wrap(ks.unpack)
+	for _, w := range []*wideKernels{&ks.wideKernels, &ks.pair} {
+		w.wide, w.set, w.finish, w.only = wrap(w.wide), wrap(w.set), wrap(w.finish), wrap(w.only)
+	}
 	return &ks
 }
 
@@ -421,20 +423,20 @@ func TestEmulatedKernels(t *testing.T) {
 		for _, tier := range []sys.Tier{sys.AVX2, sys.AVX512} {
 			rng := rand.New(rand.NewPCG(8, uint64(typ)))
 			layout, _ := typ.Layout()
-			sizes := []int{layout.Block, 2*layout.Block + 512}
+			n, sizes := 19, []int{layout.Block, 2*layout.Block + 512}
 			if layout.Block == 1 {
-				sizes = []int{1, 2, segment + 141}
+				n, sizes = 37, []int{1, 2, segment + 141}
 			}
 			for _, k := range sizes {
-				w := newMatrix(t, rng, typ, 19, k)
+				w := newMatrix(t, rng, typ, n, k)
 				e := w.on(tier)
 				e.kernels = m.emulated(*setOf(tier, typ))
 				for _, rows := range []int{1, 3, 9, 22} {
 					a := prepared(typ, randomActs(rng, rows, k), rows, k)
 					want := mulAll(w.on(sys.AVX2), a, 0, rows, 0, w.Panels())
 					sameBits(t, fmt.Sprint(typ, " ", tier, " k=", k, " m=", rows), mulAll(e, a, 0, rows, 0, w.Panels()), want)
-					whole := finishCase{0, 0, 1, 40, true, true}
-					checkFinish(t, fmt.Sprint(typ, " ", tier, " finished"), e, a, whole, randomActs(rng, 1, 19), randomActs(rng, rows, 40))
+					whole := finishCase{0, 0, n / panelRows, 40, true, true}
+					checkFinish(t, fmt.Sprint(typ, " ", tier, " finished"), e, a, whole, randomActs(rng, 1, n), randomActs(rng, rows, 40))
 				}
 			}
 		}

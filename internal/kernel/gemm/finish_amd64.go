@@ -5,7 +5,7 @@ package gemm
 import "unsafe"
 
 // zeros stands for a bias or a residual that is not there.
-var zeros [panelRows]float32
+var zeros [2 * panelRows]float32
 
 // finishRows computes the rows from the first on that fill wide tiles, and
 // returns their number. The last segment of each goes out by way of f.
@@ -45,39 +45,45 @@ func (ks *kernelSet) finishing(g *args, w *Matrix, f *Finish, a *Acts, stride in
 // are at the given byte of each row, to y; the last goes out.
 func (ks *kernelSet) segment(w *Matrix, y []float32, f *Finish, a *Acts, from, rows, at, k, p, end int, s *Scratch) {
 	stride := (end - p) * panelRows
-	run, last := ks.wide, k+segment >= w.k
-	switch {
-	case last && k == 0:
-		run = ks.only
-	case last:
-		run = ks.finish
-	case k == 0:
-		run = ks.set
-	}
-	for i := p; i < end; i++ {
+	last := k+segment >= w.k
+	for i := p; i < end; {
 		col := (i - p) * panelRows
-		ks.widen(w, i, k, s)
+		kernels, panels := ks.widen(w, i, end, k, s)
+		run := kernels.at(k == 0, last)
 		if !last {
 			ks.tiles(run, y[col:], stride, a, from, from+rows, at, s)
-			continue
 		}
-		for m := 0; m < rows; m += callRows {
+		for m := 0; m < rows && last; m += callRows {
 			n := min(callRows, rows-m)
-			f.point(&s.args, m*f.Stride+col, n)
+			f.point(&s.args, m*f.Stride+col, n, panels*panelRows)
 			ks.tiles(run, y[m*stride+col:], stride, a, from+m, from+m+n, at, s)
 		}
+		i += panels
 	}
 }
 
-// point sets what is added to, and where to write, the 16 columns from value at
-// on of so many rows.
-func (f *Finish) point(g *args, at, rows int) {
-	end := at + (rows-1)*f.Stride + panelRows
+// at is the kernel for a segment that is the first, the last, or both.
+func (w *wideKernels) at(first, last bool) kernel {
+	switch {
+	case first && last:
+		return w.only
+	case last:
+		return w.finish
+	case first:
+		return w.set
+	}
+	return w.wide
+}
+
+// point sets what is added to, and where to write, the columns from value at on of
+// so many rows.
+func (f *Finish) point(g *args, at, rows, columns int) {
+	end := at + (rows-1)*f.Stride + columns
 	g.out = unsafe.Pointer(&f.Out[:end][at])
 	g.bias, g.res, g.resStride = unsafe.Pointer(&zeros), unsafe.Pointer(&zeros), 0
 	if f.Bias != nil {
 		col := at % f.Stride
-		g.bias = unsafe.Pointer(&f.Bias[col : col+panelRows][0])
+		g.bias = unsafe.Pointer(&f.Bias[col : col+columns][0])
 	}
 	if f.Residual != nil {
 		g.res, g.resStride = unsafe.Pointer(&f.Residual[:end][at]), g.outStride

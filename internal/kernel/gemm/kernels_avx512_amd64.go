@@ -216,3 +216,15 @@ func avx512WideFloatFinish(args *byte)
 
 //go:noescape
 func avx512WideFloatOnly(args *byte)
+
+//go:noescape
+func avx512WideFloatPairSet(args *byte)
+
+//go:noescape
+func avx512WideFloatPair(args *byte)
+
+//go:noescape
+func avx512WideFloatPairFinish(args *byte)
+
+//go:noescape
+func avx512WideFloatPairOnly(args *byte)

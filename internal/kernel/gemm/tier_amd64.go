@@ -10,11 +10,19 @@ import (
 // avx2Int puts the kernels of an integer type together. wideFrom was measured:
 // it depends on how much unpacking costs against what it saves a tile.
 func avx2Int(one, two, four, unpack, wide kernel, wideFrom int) *kernelSet {
-	return &kernelSet{one: one, two: two, four: four, unpack: unpack, wide: wide, tile: 4, wideFrom: wideFrom}
+	return &kernelSet{one: one, two: two, four: four, unpack: unpack, wideKernels: wideKernels{wide: wide}, tile: 4, wideFrom: wideFrom}
 }
 
 func avx512Int(one, two, four, unpack, wide kernel) *kernelSet {
-	return &kernelSet{one: one, two: two, four: four, unpack: unpack, wide: wide, tile: 8, wideFrom: 8}
+	return &kernelSet{one: one, two: two, four: four, unpack: unpack, wideKernels: wideKernels{wide: wide}, tile: 8, wideFrom: 8}
+}
+
+func avx512Float(one, two, four, unpack kernel, wideFrom int) *kernelSet {
+	return &kernelSet{
+		one: one, two: two, four: four, unpack: unpack, tile: 8, wideFrom: wideFrom,
+		wideKernels: wideKernels{avx512WideFloat, avx512WideFloatSet, avx512WideFloatFinish, avx512WideFloatOnly},
+		pair:        wideKernels{avx512WideFloatPair, avx512WideFloatPairSet, avx512WideFloatPairFinish, avx512WideFloatPairOnly},
+	}
 }
 
 // avx2Sets are the kernels of the AVX2 tier.
@@ -32,7 +40,7 @@ var avx2Sets = map[quant.Type]*kernelSet{
 	quant.Q3_K:   avx2Int(avx2Q3Kx1, avx2Q3Kx2, avx2Q3Kx4, avx2UnpackQ3K, avx2WideSub4, 8),
 	quant.Q6_K:   avx2Int(avx2Q6Kx1, avx2Q6Kx2, avx2Q6Kx4, avx2UnpackQ6K, avx2WideSub32, 8),
 	quant.Q2_K:   avx2Int(avx2Q2Kx1, avx2Q2Kx2, avx2Q2Kx4, avx2UnpackQ2K, avx2WideSubMin, 32),
-	quant.F32:    {one: avx2F32x1, two: avx2F32x2, four: avx2F32x4, wide: avx2WideFloat, set: avx2WideFloatSet, finish: avx2WideFloatFinish, only: avx2WideFloatOnly, tile: 6, wideFrom: 12},
+	quant.F32:    {one: avx2F32x1, two: avx2F32x2, four: avx2F32x4, wideKernels: wideKernels{avx2WideFloat, avx2WideFloatSet, avx2WideFloatFinish, avx2WideFloatOnly}, tile: 6, wideFrom: 12},
 	quant.F16:    {one: avx2F16x1, two: avx2F16x2, four: avx2F16x4}, // widening is free beside the products
 	quant.BF16:   {one: avx2BF16x1, two: avx2BF16x2, four: avx2BF16x4},
 }
@@ -52,9 +60,9 @@ var avx512Sets = map[quant.Type]*kernelSet{
 	quant.Q3_K:   avx512Int(avx512Q3Kx1, avx512Q3Kx2, avx512Q3Kx4, avx512UnpackQ3K, avx512WideSub),
 	quant.Q6_K:   avx512Int(avx512Q6Kx1, avx512Q6Kx2, avx512Q6Kx4, avx512UnpackQ6K, avx512WideSub),
 	quant.Q2_K:   avx512Int(avx512Q2Kx1, avx512Q2Kx2, avx512Q2Kx4, avx512UnpackQ2K, avx512WideSubMin),
-	quant.F32:    {one: avx512F32x1, two: avx512F32x2, four: avx512F32x4, wide: avx512WideFloat, set: avx512WideFloatSet, finish: avx512WideFloatFinish, only: avx512WideFloatOnly, tile: 8, wideFrom: 8},
-	quant.F16:    {one: avx512F16x1, two: avx512F16x2, four: avx512F16x4, unpack: avx512UnpackF16, wide: avx512WideFloat, set: avx512WideFloatSet, finish: avx512WideFloatFinish, only: avx512WideFloatOnly, tile: 8, wideFrom: 16},
-	quant.BF16:   {one: avx512BF16x1, two: avx512BF16x2, four: avx512BF16x4, unpack: avx512UnpackBF16, wide: avx512WideFloat, set: avx512WideFloatSet, finish: avx512WideFloatFinish, only: avx512WideFloatOnly, tile: 8, wideFrom: 16},
+	quant.F32:    avx512Float(avx512F32x1, avx512F32x2, avx512F32x4, nil, 8),
+	quant.F16:    avx512Float(avx512F16x1, avx512F16x2, avx512F16x4, avx512UnpackF16, 16),
+	quant.BF16:   avx512Float(avx512BF16x1, avx512BF16x2, avx512BF16x4, avx512UnpackBF16, 16),
 }
 
 // prepareInt8 writes the records of a row.

@@ -27,7 +27,7 @@ type wideBlock struct {
 // concurrent calls.
 type Scratch struct {
 	slice  *[sliceBlocks]wideBlock
-	floats []float32 // [384][16] a segment of float weights
+	floats []float32 // [2][384][16] a segment of float weights, of two panels
 	tail   []float32 // [tailRows][16] results of the last, partial panel
 	spare  []float32 // [maxTile][16] results of a tile that has rows too many
 	work   []byte    // what a kernel has no registers for
@@ -46,7 +46,7 @@ const (
 // values a row. Its size does not depend on maxK: weights are unpacked by slices.
 func NewScratch(maxK int) *Scratch {
 	const slice = sliceBlocks * int(unsafe.Sizeof(wideBlock{}))
-	buf := alignedBytes(slice + 4*panelRows*(segment+tailRows+maxTile) + workBytes)
+	buf := alignedBytes(slice + 4*panelRows*(2*segment+tailRows+maxTile) + workBytes)
 	take := func(n int) []byte {
 		out := buf[:n:n]
 		buf = buf[n:]
@@ -54,7 +54,7 @@ func NewScratch(maxK int) *Scratch {
 	}
 	return &Scratch{
 		slice:  (*[sliceBlocks]wideBlock)(unsafe.Pointer(unsafe.SliceData(take(slice)))),
-		floats: float32s(take(4 * panelRows * segment)),
+		floats: float32s(take(4 * panelRows * 2 * segment)),
 		tail:   float32s(take(4 * panelRows * tailRows)),
 		spare:  float32s(take(4 * panelRows * maxTile)),
 		work:   take(workBytes),

@@ -265,7 +265,7 @@ func (c *asm) wideFloat(name string, end wideEnd) {
 			}
 		}
 		if end.finishes() {
-			c.fetchFinish(args, floatTile)
+			c.fetchFinish(args, floatTile, 1)
 		}
 		c.wideSegment(&acc, x, w, n, five, next)
 		c.LEAQ(operand.Mem{Base: dst.stride, Index: dst.stride, Scale: 4}, five)
@@ -361,12 +361,14 @@ func (c *asm) finishPart(args reg.Register, at, stride int, f func(rows rowPoint
 
 // fetchFinish prefetches where a tile's output goes and what is added to it, a
 // segment before they are needed: no earlier access foretells them.
-func (c *asm) fetchFinish(args reg.Register, rows int) {
+func (c *asm) fetchFinish(args reg.Register, rows, lines int) {
 	work := c.pointer(args, argWork)
 	for _, p := range [][2]int{{workOut, argOutStride}, {workRes, argResStride}} {
 		at, stride := c.pointer(work, p[0]), c.pointer(args, p[1])
 		for range rows {
-			c.PREFETCHT0(operand.Mem{Base: at})
+			for i := range lines {
+				c.PREFETCHT0(operand.Mem{Base: at, Disp: 64 * i})
+			}
 			c.ADDQ(stride, at)
 		}
 	}

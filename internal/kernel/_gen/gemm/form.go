@@ -27,6 +27,7 @@ const (
 	argResStride = 136
 	argBias      = 144
 	argNext      = 152
+	argSecond    = 160
 
 	// A block of an unpacked slice.
 	sliceBytes  = 1344

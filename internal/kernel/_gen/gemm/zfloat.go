@@ -159,62 +159,110 @@ func (k *zFloat) unpackFloat(name string) {
 }
 
 // zWideFloats emits the kernels that multiply one segment of float weights
-// [n][16] with tiles of 8 rows.
+// [n][16] with tiles of 8 rows: of one panel, and of two panels at a time, which
+// load less for a product.
 func (c *asm) zWideFloats(name string) {
 	for end, suffix := range wideEnds {
-		c.zWideFloat(name+suffix, wideEnd(end))
+		c.zWideFloat(name+suffix, wideEnd(end), 1)
+	}
+	for end, suffix := range wideEnds {
+		c.zWideFloat(name+"Pair"+suffix, wideEnd(end), 2)
 	}
 }
 
-func (c *asm) zWideFloat(name string, end wideEnd) {
+// zSums are the sums of a tile, a register a panel and row.
+type zSums [][8]reg.VecVirtual
+
+func (c *asm) zWideFloat(name string, end wideEnd, panels int) {
 	args := c.begin(name)
 	c.zero() // before any loop
 	tiles := c.pointer(args, argTiles)
 	x := c.loadSet(args, argActs, argActStride, 8)
 	dst, stride := c.pointer(args, argDst), c.pointer(args, argDstStride)
+	next := c.pointer(args, argNext)
 	if end.finishes() {
 		c.copyFinish(args)
 	}
 	c.loop(tiles, func() {
-		w, n, start := c.pointer(args, argSlice), c.pointer(args, argN), c.GP64()
-		c.MOVQ(x.base, start)
-		var acc [8]reg.VecVirtual
-		for m := range acc {
-			acc[m] = c.zero()
+		acc := make(zSums, panels)
+		for h := range acc {
+			for m := range acc[h] {
+				acc[h][m] = c.zero()
+			}
 		}
 		if end.finishes() {
-			c.fetchFinish(args, 8)
+			c.fetchFinish(args, 8, panels)
 		}
-		c.loop(n, func() {
-			v := c.ZMM()
-			c.VMOVUPS(operand.Mem{Base: w}, v)
-			for m := range acc {
-				c.VFMADD231PS_BCST(x.at(m, 0), v, acc[m])
-			}
-			c.advance(w, 64)
-			c.advance(x.base, 4)
-		})
+		c.zSegment(acc, x, args, next)
 		c.eachRow(dst, stride, func(m int, at operand.Mem) {
-			if end.adds() {
-				c.VADDPS(at, acc[m], acc[m])
-			}
-			if !end.finishes() {
-				c.VMOVUPS(acc[m], at)
+			for h := range acc {
+				if end.adds() {
+					c.VADDPS(at.Offset(64*h), acc[h][m], acc[h][m])
+				}
+				if !end.finishes() {
+					c.VMOVUPS(acc[h][m], at.Offset(64*h))
+				}
 			}
 		})
 		if end.finishes() {
-			c.zFinishRows(&acc, args)
+			c.zFinishRows(acc, args)
 		}
-		c.LEAQ(operand.Mem{Base: start, Index: x.x1, Scale: 8}, x.base)
+		done := c.pointer(args, argN)
+		c.SHLQ(operand.U8(2), done)
+		c.SUBQ(done, x.base)
+		c.LEAQ(operand.Mem{Base: x.base, Index: x.x1, Scale: 8}, x.base)
 		c.LEAQ(operand.Mem{Base: dst, Index: stride, Scale: 8}, dst)
 	})
 	c.end()
 }
 
+// zSegment adds n products a sum; the base of x is moved on. Meanwhile it fetches
+// the panels that come next for the second-level cache, as wideSegment does.
+func (c *asm) zSegment(acc zSums, x rowSet, args reg.Register, next reg.GPVirtual) {
+	w, n := [2]reg.GPVirtual{c.pointer(args, argSlice)}, c.pointer(args, argN)
+	if len(acc) > 1 {
+		w[1] = c.pointer(args, argSecond)
+	}
+	step := func(i int) {
+		var v [2]reg.VecVirtual
+		for h := range acc {
+			v[h] = c.ZMM()
+			at := operand.Mem{Base: w[0], Disp: 64 * i}
+			if h > 0 {
+				at = at.Idx(w[h], 1)
+			}
+			c.VMOVUPS(at, v[h])
+		}
+		for m := range acc[0] {
+			if len(acc) == 1 {
+				c.VFMADD231PS_BCST(x.at(m, 4*i), v[0], acc[0][m])
+				continue
+			}
+			value := c.ZMM()
+			c.VBROADCASTSS(x.at(m, 4*i), value)
+			for h := range acc {
+				c.VFMADD231PS(v[h], value, acc[h][m])
+			}
+		}
+	}
+	c.whileAtLeast(n, floatUnroll, func() {
+		for i := range floatUnroll {
+			step(i)
+		}
+		c.PREFETCHT1(operand.Mem{Base: next})
+		if len(acc) > 1 {
+			c.PREFETCHT1(operand.Mem{Base: next, Index: c.pointer(args, argPanel), Scale: 1})
+		}
+		c.advance(next, 64)
+		c.advance(w[0], 64*floatUnroll)
+		c.advance(x.base, 4*floatUnroll)
+	})
+	c.TESTQ(n, n)
+	c.skip(c.JZ, func() { c.loop(n, func() { step(0); c.advance(w[0], 64); c.advance(x.base, 4) }) })
+}
+
 // zFinishRows adds bias and residual, and writes the output.
-func (c *asm) zFinishRows(acc *[8]reg.VecVirtual, args reg.Register) {
-	bias := c.ZMM()
-	c.VMOVUPS(operand.Mem{Base: c.pointer(args, argBias)}, bias)
+func (c *asm) zFinishRows(acc zSums, args reg.Register) {
 	part := func(at, strideAt int, f func(m int, at operand.Mem)) {
 		work, stride := c.pointer(args, argWork), c.pointer(args, strideAt)
 		p := c.pointer(work, at)
@@ -222,9 +270,22 @@ func (c *asm) zFinishRows(acc *[8]reg.VecVirtual, args reg.Register) {
 		c.LEAQ(operand.Mem{Base: p, Index: stride, Scale: 8}, p)
 		c.MOVQ(p, operand.Mem{Base: work, Disp: at})
 	}
+	bias := operand.Mem{Base: c.pointer(args, argBias)}
+	for h := range acc {
+		b := c.ZMM()
+		c.VMOVUPS(bias.Offset(64*h), b)
+		for m := range acc[h] {
+			c.VADDPS(b, acc[h][m], acc[h][m])
+		}
+	}
 	part(workRes, argResStride, func(m int, at operand.Mem) {
-		c.VADDPS(bias, acc[m], acc[m])
-		c.VADDPS(at, acc[m], acc[m])
+		for h := range acc {
+			c.VADDPS(at.Offset(64*h), acc[h][m], acc[h][m])
+		}
 	})
-	part(workOut, argOutStride, func(m int, at operand.Mem) { c.VMOVUPS(acc[m], at) })
+	part(workOut, argOutStride, func(m int, at operand.Mem) {
+		for h := range acc {
+			c.VMOVUPS(acc[h][m], at.Offset(64*h))
+		}
+	})
 }
