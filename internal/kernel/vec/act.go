@@ -140,7 +140,12 @@ func GELUQuick(dst, x []float32) {
 
 // GELUErf computes GELU itself, x/2 · (1 + erf(x/√2)).
 func GELUErf(dst, x []float32) {
-	if x = x[:len(dst)]; len(x) == 0 {
+	x = x[:len(dst)]
+	if n := len(x) / 16 * 16; useAVX512 && n > 0 {
+		geluErfAVX512(&dst[0], &x[0], n)
+		dst, x = dst[n:], x[n:]
+	}
+	if len(x) == 0 {
 		return
 	}
 	if useAVX2 {
@@ -154,11 +159,15 @@ func GELUErf(dst, x []float32) {
 
 // GELUErfAdd computes dst = gelu(a + b), the exact form.
 func GELUErfAdd(dst, a, b []float32) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	if n := len(dst) / 16 * 16; useAVX512 && n > 0 {
+		geluErfAddAVX512(&dst[0], &a[0], &b[0], n)
+		dst, a, b = dst[n:], a[n:], b[n:]
+	}
 	n := len(dst)
 	if n == 0 {
 		return
 	}
-	a, b = a[:n], b[:n]
 	if useAVX2 {
 		geluErfAddAVX2(&dst[0], &a[0], &b[0], n)
 		return

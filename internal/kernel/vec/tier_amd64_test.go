@@ -10,20 +10,18 @@ import (
 
 // eachTier runs f with the kernels of every tier that this processor has.
 func eachTier(t *testing.T, f func(t *testing.T)) {
-	was := useAVX2
-	defer func() { useAVX2 = was }()
-	useAVX2 = false
-	t.Run("plain", f)
-	if sys.CPUTier() >= sys.AVX2 {
-		useAVX2 = true
-		t.Run("avx2", f)
+	defer use(sys.CPUTier())
+	for tier := sys.Generic; tier <= sys.CPUTier(); tier++ {
+		use(tier)
+		t.Run(tier.String(), f)
 	}
 }
 
 // plainly runs f with the plain kernels.
 func plainly(f func()) {
-	was := useAVX2
-	useAVX2 = false
+	defer use(sys.CPUTier())
+	use(sys.Generic)
 	f()
-	useAVX2 = was
 }
+
+func use(tier sys.Tier) { useAVX2, useAVX512 = tier >= sys.AVX2, tier >= sys.AVX512 }

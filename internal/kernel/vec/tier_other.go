@@ -2,7 +2,7 @@
 
 package vec
 
-const useAVX2 = false
+const useAVX2, useAVX512 = false, false
 
 // The functions below are never reached: useAVX2 is a constant. They stand here so
 // that each exported function is written once.
@@ -36,6 +36,8 @@ func siluAVX2(_, _ *float32, _ int)                           {}
 func siluMulAVX2(_, _, _ *float32, _ int)                     {}
 func geluTanhAVX2(_, _ *float32, _ int)                       {}
 func geluTanhMulAVX2(_, _, _ *float32, _ int)                 {}
+func geluErfAVX512(_, _ *float32, _ int)                      {}
+func geluErfAddAVX512(_, _, _ *float32, _ int)                {}
 func geluErfAVX2(_, _ *float32, _ int)                        {}
 func geluErfMulAVX2(_, _, _ *float32, _ int)                  {}
 func clampedSwiGLUAVX2(_, _, _ *float32, _, _ float32, _ int) {}

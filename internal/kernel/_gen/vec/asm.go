@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/mmcloughlin/avo/attr"
 	"github.com/mmcloughlin/avo/build"
@@ -10,35 +11,46 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// vecr is a vector register of 8 float32.
+// vecr is a vector register of float32.
 type vecr = reg.VecVirtual
 
-// gen emits functions, with a pool of constants that are stored 8 times over, so
+// gen emits functions, with a pool of constants that are stored once a lane, so
 // that an instruction can take them from memory.
 type gen struct {
 	*build.Context
-	pool map[uint32]operand.Mem
-	mask *operand.Mem
+	pool  map[uint32]operand.Mem
+	mask  *operand.Mem
+	lanes int // of a vector: 8, or 16 with AVX-512
 }
 
-func newGen() *gen { return &gen{Context: build.NewContext(), pool: map[uint32]operand.Mem{}} }
+func newGen(lanes int) *gen {
+	return &gen{Context: build.NewContext(), pool: map[uint32]operand.Mem{}, lanes: lanes}
+}
 
-// f is the constant f in all 8 lanes.
+// vec is a new register of a vector.
+func (g *gen) vec() vecr {
+	if g.lanes == 16 {
+		return g.ZMM()
+	}
+	return g.YMM()
+}
+
+// f is the constant f in all lanes.
 func (g *gen) f(f float64) operand.Mem { return g.u(math.Float32bits(float32(f))) }
 
-// u is the constant of these bits in all 8 lanes.
+// u is the constant of these bits in all lanes.
 func (g *gen) u(bits uint32) operand.Mem {
 	m, ok := g.pool[bits]
 	if !ok {
-		m = g.table(fmt.Sprintf("c%08x", bits), bits, bits, bits, bits, bits, bits, bits, bits)
+		m = g.table(fmt.Sprintf("c%08x", bits), slices.Repeat([]uint32{bits}, g.lanes)...)
 		g.pool[bits] = m
 	}
 	return m
 }
 
-// load puts a constant, or 8 elements, into a new register.
+// load puts a constant, or elements, into a new register.
 func (g *gen) load(m operand.Op) vecr {
-	v := g.YMM()
+	v := g.vec()
 	g.VMOVUPS(m, v)
 	return v
 }
@@ -129,7 +141,8 @@ func (g *gen) each(name, doc, signature string, names []string, scalars []string
 }
 
 // pairs is each for long bodies: two vectors at a time go through the body side by
-// side, then one, then the rest under a mask. load gives the inputs, as often as asked.
+// side, then one, then the rest under a mask; functions of AVX-512 have no rest. load
+// gives the inputs, as often as asked.
 func (g *gen) pairs(name, doc, signature string, names []string, body func(load func() [][]vecr) lot) {
 	g.begin(name, signature, doc)
 	p := g.pointers(names)
@@ -139,7 +152,7 @@ func (g *gen) pairs(name, doc, signature string, names []string, body func(load 
 			for _, r := range p[1:] {
 				var v []vecr
 				for i := range k {
-					v = append(v, g.load(operand.Mem{Base: r, Disp: 32 * i}))
+					v = append(v, g.load(operand.Mem{Base: r, Disp: 4 * g.lanes * i}))
 				}
 				in = append(in, v)
 			}
@@ -149,16 +162,25 @@ func (g *gen) pairs(name, doc, signature string, names []string, body func(load 
 	for k := 2; k > 0; k-- {
 		loop, next := fmt.Sprintf("loop%d", k), fmt.Sprintf("after%d", k)
 		g.Label(loop)
-		g.CMPQ(n, operand.I32(int32(8*k)))
+		g.CMPQ(n, operand.I32(int32(g.lanes*k)))
 		g.JL(operand.LabelRef(next))
 		for i, y := range body(plain(k)) {
-			g.VMOVUPS(y, operand.Mem{Base: p[0], Disp: 32 * i})
+			g.VMOVUPS(y, operand.Mem{Base: p[0], Disp: 4 * g.lanes * i})
 		}
-		g.advance(p, 32*k)
-		g.SUBQ(operand.I32(int32(8*k)), n)
+		g.advance(p, 4*g.lanes*k)
+		g.SUBQ(operand.I32(int32(g.lanes*k)), n)
 		g.JMP(operand.LabelRef(loop))
 		g.Label(next)
 	}
+	if g.lanes == 8 {
+		g.masked(p, n, body)
+	}
+	g.VZEROUPPER()
+	g.RET()
+}
+
+// masked emits the end of pairs, n elements under a mask.
+func (g *gen) masked(p ptrs, n reg.GPVirtual, body func(load func() [][]vecr) lot) {
 	g.TESTQ(n, n)
 	g.JZ(operand.LabelRef("done"))
 	mask := g.tailMask(n)
@@ -172,8 +194,6 @@ func (g *gen) pairs(name, doc, signature string, names []string, body func(load 
 	})
 	g.VMASKMOVPS(y[0], mask, operand.Mem{Base: p[0]})
 	g.Label("done")
-	g.VZEROUPPER()
-	g.RET()
 }
 
 // reduction is a function that folds vectors into four partial results of 8 lanes:

@@ -75,21 +75,7 @@ func activations(g *gen) {
 				return y
 			})
 	}
-	g.pairs("geluErfAVX2", "geluErfAVX2 computes dst = geluErf(x).", "func(dst, x *float32, n int)", []string{"dst", "x"},
-		func(load func() [][]vecr) lot {
-			return g.geluErf(load()[0], func() lot { return load()[0] })
-		})
-	g.pairs("geluErfAddAVX2", "geluErfAddAVX2 computes dst = geluErf(a + b).", "func(dst, a, b *float32, n int)", []string{"dst", "a", "b"},
-		func(load func() [][]vecr) lot {
-			sum := func() lot {
-				in := load()
-				for i, b := range in[1] {
-					g.VADDPS(b, in[0][i], in[0][i])
-				}
-				return in[0]
-			}
-			return g.geluErf(sum(), sum)
-		})
+	g.geluErfs("AVX2")
 	g.each("softcapAVX2", "softcapAVX2 computes dst = limit · tanh(inv · x).",
 		"func(dst, x *float32, inv, limit float32, n int)", []string{"dst", "x"}, []string{"inv", "limit"},
 		func(s, in []vecr) vecr {
@@ -111,6 +97,29 @@ func activations(g *gen) {
 			g.VADDPS(g.f(1), in[1], in[1])
 			g.VMULPS(in[1], y, y)
 			return y
+		})
+}
+
+// geluErfs emits the exact GELU, also of a sum.
+func (g *gen) geluErfs(tier string) {
+	whole := ""
+	if g.lanes == 16 {
+		whole = " n is a multiple of 16."
+	}
+	g.pairs("geluErf"+tier, "geluErf"+tier+" computes dst = geluErf(x)."+whole, "func(dst, x *float32, n int)", []string{"dst", "x"},
+		func(load func() [][]vecr) lot {
+			return g.geluErf(load()[0], func() lot { return load()[0] })
+		})
+	g.pairs("geluErfAdd"+tier, "geluErfAdd"+tier+" computes dst = geluErf(a + b)."+whole, "func(dst, a, b *float32, n int)", []string{"dst", "a", "b"},
+		func(load func() [][]vecr) lot {
+			sum := func() lot {
+				in := load()
+				for i, b := range in[1] {
+					g.VADDPS(b, in[0][i], in[0][i])
+				}
+				return in[0]
+			}
+			return g.geluErf(sum(), sum)
 		})
 }
 

@@ -18,14 +18,23 @@ func main() {
 	if len(os.Args) != 2 {
 		log.Fatal("usage: vec DIRECTORY of package vec")
 	}
-	if err := write(filepath.Join(os.Args[1], "kernels_avx2_amd64"), kernels); err != nil {
-		log.Fatal(err)
+	for _, f := range []struct {
+		name  string
+		lanes int
+		emit  func(*gen)
+	}{
+		{"kernels_avx2_amd64", 8, kernels},
+		{"kernels_avx512_amd64", 16, func(g *gen) { g.geluErfs("AVX512") }},
+	} {
+		if err := write(filepath.Join(os.Args[1], f.name), f.lanes, f.emit); err != nil {
+			log.Fatal(err)
+		}
 	}
 }
 
-// write generates one assembly file and its declarations.
-func write(path string, emit func(*gen)) error {
-	g := newGen()
+// write generates one assembly file for vectors of so many lanes and its declarations.
+func write(path string, lanes int, emit func(*gen)) error {
+	g := newGen(lanes)
 	g.ConstraintExpr("amd64,!noasm")
 	emit(g)
 	f, err := g.Result()

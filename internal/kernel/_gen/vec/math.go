@@ -127,7 +127,7 @@ func (g *gen) lot(x lot, c operand.Mem) lot {
 		if i == 0 {
 			return first
 		}
-		v := g.YMM()
+		v := g.vec()
 		g.VMOVAPS(first, v)
 		return v
 	})
@@ -156,7 +156,7 @@ func (g *gen) multiply(x, y lot) {
 // chain of one vector is then short enough for the processor to overlap several.
 // again gives x once more, which need not stay in registers all the while.
 func (g *gen) geluErf(x lot, again func() lot) lot {
-	z := lotOf(x, func(i int) vecr { return g.YMM() })
+	z := lotOf(x, func(i int) vecr { return g.vec() })
 	g.with(x, g.u(^uint32(signBit)), func(i int, c operand.Op) { g.VANDPS(c, x[i], z[i]) })
 	g.with(x, g.f(1/math.Sqrt2), func(i int, c operand.Op) { g.VMULPS(c, z[i], z[i]) })
 	d := g.lot(x, g.f(0.5))
@@ -177,7 +177,7 @@ func (g *gen) geluErf(x lot, again func() lot) lot {
 	other := g.lot(x, g.f(1))
 	for i := range x {
 		g.VSUBPS(e[i], other[i], other[i])
-		g.VBLENDVPS(x[i], e[i], other[i], e[i]) // e where x is negative
+		g.negativeOf(x[i], e[i], other[i])
 		g.VMULPS(x[i], e[i], e[i])
 	}
 	return e
@@ -202,7 +202,7 @@ func (g *gen) estrin(x lot, c []float64) lot {
 		low, high := join(c[:1<<k]), join(c[1<<k:])
 		for len(powers) <= k {
 			last := powers[len(powers)-1]
-			square := lotOf(x, func(i int) vecr { v := g.YMM(); g.VMULPS(last[i], last[i], v); return v })
+			square := lotOf(x, func(i int) vecr { v := g.vec(); g.VMULPS(last[i], last[i], v); return v })
 			powers = append(powers, square)
 		}
 		for i := range x {
@@ -217,13 +217,13 @@ func (g *gen) estrin(x lot, c []float64) lot {
 // polynomial takes r and has every other sign changed.
 func (g *gen) expNegative(z lot) lot {
 	r := g.lot(z, g.f(87))
-	n := lotOf(z, func(i int) vecr { return g.YMM() })
+	n := lotOf(z, func(i int) vecr { return g.vec() })
 	for i := range z {
 		g.VMINPS(z[i], r[i], r[i]) // the second source, z, is what comes out where it is NaN
 	}
 	g.with(z, g.f(-math.Log2E), func(i int, k operand.Op) { g.VMULPS(k, r[i], n[i]) })
 	for i := range z {
-		g.VROUNDPS(operand.U8(0), n[i], n[i])
+		g.round(n[i])
 	}
 	g.with(z, g.f(0.693359375), func(i int, k operand.Op) { g.VFMADD231PS(k, n[i], r[i]) })
 	g.with(z, g.f(-2.12194440e-4), func(i int, k operand.Op) { g.VFMADD231PS(k, n[i], r[i]) })
@@ -238,6 +238,26 @@ func (g *gen) expNegative(z lot) lot {
 		g.VPADDD(n[i], p[i], p[i])
 	}
 	return p
+}
+
+// round makes whole numbers of x, the even one of two as near.
+func (g *gen) round(x vecr) {
+	if g.lanes == 16 {
+		g.VRNDSCALEPS(operand.U8(0), x, x)
+		return
+	}
+	g.VROUNDPS(operand.U8(0), x, x)
+}
+
+// negativeOf leaves y where x has the sign bit, and puts z elsewhere.
+func (g *gen) negativeOf(x, y, z vecr) {
+	if g.lanes == 16 {
+		k := g.K()
+		g.VPMOVD2M(x, k)
+		g.VBLENDMPS(y, z, k, y)
+		return
+	}
+	g.VBLENDVPS(x, y, z, y)
 }
 
 func (g *gen) tanh(x vecr) vecr {
