@@ -5,7 +5,7 @@
 
 Exports MODEL_FOLDER (a BERT of sentence-transformers with mean pooling and a Normalize module) to ONNX beside a temporary file, writes 1,000
 sentences of 32 tokens, and measures both in turns: our whole process with loading and printing, their loop of tokenizing and running alone, for
-their best of several batch sizes. Run it with `chrt -f 10` where the machine is shared. Needs torch, transformers, onnx, onnxruntime, tokenizers.
+their best of several batch sizes. Run it with `chrt -r 10` where the machine is shared. Needs torch, transformers, onnx, onnxruntime, tokenizers.
 """
 import argparse, os, random, subprocess, sys, tempfile, time
 
