@@ -38,6 +38,7 @@ type elementwise struct {
 	nodes []int
 	loads map[int]int // instruction → node
 	regs  int
+	ops   int // an instruction each, at the end
 }
 
 func (e *elementwise) add(in program.Instr) (int, bool) {
@@ -58,6 +59,9 @@ func (e *elementwise) value(id int, shape []int, top bool) (int, bool) {
 	}
 	if reshaped {
 		shape = n.Shape
+	}
+	if e.ops++; e.ops > maxCode { // now, and not at the bottom of a long chain
+		return 0, false
 	}
 	e.nodes = append(e.nodes, n.ID)
 	var args [3]int

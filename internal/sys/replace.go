@@ -12,6 +12,9 @@ import (
 	"strings"
 )
 
+// errHeld is of a lock that another run holds.
+var errHeld = errors.New("the lock is held")
+
 // maxLinks bounds the symbolic links that Replace follows, as systems do.
 const maxLinks = 40
 
@@ -43,10 +46,10 @@ func Replace(path string, write func(io.Writer) error) (err error) {
 	if err := write(buf); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	if err := errors.Join(buf.Flush(), f.Sync(), f.Close()); err != nil {
+	if err := errors.Join(buf.Flush(), f.Sync()); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	if err := os.Rename(f.Name(), path); err != nil {
+	if err := rename(f, path); err != nil {
 		return err
 	}
 	syncDir(filepath.Dir(path))
@@ -86,18 +89,33 @@ func target(path string) (string, error) {
 
 // createBeside makes a new file in the folder of path with the rights that the
 // umask leaves, which os.CreateTemp would not give. It is locked while it is
-// open, which tells it from what a killed run left.
+// open, which tells it from what a killed run left; between its making and its
+// locking another run may take it for that, and then it is made again.
 func createBeside(path string) (*os.File, error) {
 	for {
 		name := fmt.Sprintf("%s.%08x%s", path, rand.Uint32(), partialSuffix)
 		f, err := os.OpenFile(name, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o666)
-		if err == nil {
-			tryLock(f)
+		if errors.Is(err, fs.ErrExist) {
+			continue
 		}
-		if !errors.Is(err, fs.ErrExist) {
-			return f, err
+		if err != nil {
+			return nil, err
 		}
+		if !errors.Is(tryLock(f), errHeld) && leadsTo(name, f) {
+			return f, nil
+		}
+		f.Close()
 	}
+}
+
+// leadsTo reports whether name is still that of the open file.
+func leadsTo(name string, f *os.File) bool {
+	here, err := os.Lstat(name)
+	if err != nil {
+		return false
+	}
+	open, err := f.Stat()
+	return err == nil && os.SameFile(here, open)
 }
 
 // removeStale removes what createBeside made for path in runs that ended
@@ -119,11 +137,10 @@ func removeStale(path string) {
 		if err != nil {
 			continue
 		}
-		free := tryLock(f)
-		f.Close()
-		if free {
-			os.Remove(name)
+		if tryLock(f) == nil {
+			removeOpen(f)
 		}
+		f.Close()
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
+	"sync"
 	"testing"
 )
 
@@ -103,5 +105,31 @@ func TestReplaceLink(t *testing.T) {
 		if err := Replace("/dev/null", put("")); !errors.Is(err, ErrNotRegular) {
 			t.Errorf("a device: %v", err)
 		}
+	}
+}
+
+// TestReplaceTogether: many writers of one file all succeed, and leave nothing but
+// one whole file.
+func TestReplaceTogether(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "out")
+	var writers sync.WaitGroup
+	for i := range 16 {
+		writers.Go(func() {
+			for range 40 {
+				want := strings.Repeat(string(rune('a'+i)), 100+i)
+				if err := Replace(path, put(want)); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	writers.Wait()
+	got, err := os.ReadFile(path)
+	if err != nil || len(got) < 100 || len(got) != 100+int(got[0]-'a') || strings.Trim(string(got), string(got[0])) != "" {
+		t.Errorf("holds %q, %v", got, err)
+	}
+	left, err := os.ReadDir(filepath.Dir(path))
+	if err != nil || len(left) != 1 {
+		t.Errorf("left %v, %v", left, err)
 	}
 }
