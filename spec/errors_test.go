@@ -305,3 +305,23 @@ func FuzzConfig(f *testing.F) {
 		_, _ = resolveAndTrace(files, Options{})
 	})
 }
+
+// A cap below 0, or one that float32 has no number for, means nothing.
+func TestCaps(t *testing.T) {
+	for _, cap := range []any{-0.05, -1e300, 1e300, 1e-300, math.NaN(), math.Inf(1)} {
+		for _, key := range []string{"attn_logit_softcapping", "final_logit_softcapping"} {
+			f := loadShapes(t, "gemma2.hf")
+			f.config[key] = cap
+			if _, err := resolveAndTrace(f, Options{}); err == nil || !strings.Contains(err.Error(), "want a finite number above 0") {
+				t.Errorf("%s %v: %v", key, cap, err)
+			}
+		}
+	}
+	for _, cap := range []any{nil, 0.0, 1e-3, 50.0} {
+		f := loadShapes(t, "gemma2.hf")
+		f.config["attn_logit_softcapping"] = cap
+		if _, err := resolveAndTrace(f, Options{}); err != nil {
+			t.Errorf("%v: %v", cap, err)
+		}
+	}
+}

@@ -34,7 +34,7 @@ slopes are refused, for positions of two texts have no distance. A cache keeps f
 - window: how many keys a query sees, its own included; None or 0: all. With the mask "full" also [before, after]: keys from i − before to i + after.
 - mask: None is "causal", or "full" where the configuration says is_causal = false, as embedding models made of decoders do; "causal"; "full" (encoders: all tokens of the sequence, or |i − j| ≤ window); "chunk" (causal, and in the same block of window tokens); "before" (causal without the
 token itself, which window counts all the same; the first token sees nothing and gets zeros).
-- softcap: caps the scores: softcap · tanh(score / softcap).
+- softcap: caps the scores: softcap · tanh(score / softcap), a finite number above 0; None or 0: no cap.
 - sinks: a tensor [H], or a value [H] that the token makes: one more logit for each head, which takes weight and gives no value.
 - slopes: a list of H numbers (ALiBi): slope · (j − i) is added to the score of key j for query i.
 - bias: the result of relative_bias or distance_bias: added to the score by the distance of key and query. Not in cross attention. Or of counted_bias.
@@ -168,7 +168,7 @@ func (t *tracer) attentionAttr(a attentionArgs) (attr graph.AttentionAttr, ok bo
 	if err := windowOf(a.window, &attr); err != nil {
 		return attr, false, err
 	}
-	if attr.Softcap, err = optional("attention: softcap", a.softcap); err != nil {
+	if attr.Softcap, err = capOf("attention: softcap", a.softcap); err != nil {
 		return attr, false, err
 	}
 	bias, known, err := biasOf("attention: bias", a.bias)

@@ -2,6 +2,7 @@ package spec
 
 import (
 	"fmt"
+	"math"
 
 	"go.starlark.net/starlark"
 
@@ -47,7 +48,7 @@ func doClamp(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tupl
 const docSoftcap = `softcap(x, cap)
 cap · tanh(x / cap), elementwise.
 - x: a value.
-- cap: a number; None or 0 changes nothing.
+- cap: a finite number above 0; None or 0 changes nothing.
 `
 
 // doSoftcap is cap·tanh(x/cap); None or 0 caps nothing.
@@ -57,7 +58,7 @@ func doSoftcap(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tu
 	if err := starlark.UnpackArgs(name, args, kwargs, "x", &x, "cap", &limit); err != nil {
 		return nil, err
 	}
-	c, err := optional("softcap", limit)
+	c, err := capOf("softcap", limit)
 	if err != nil || c == 0 {
 		return x, err
 	}
@@ -74,6 +75,19 @@ func optional(what string, v starlark.Value) (float64, error) {
 		return 0, fmt.Errorf("%s: got %s, want a number or None", what, v.Type())
 	}
 	return f, nil
+}
+
+// capOf reads what tanh is stretched to, None and 0 as none. Below 0 and beyond
+// float32 it would mean nothing.
+func capOf(what string, v starlark.Value) (float64, error) {
+	c, err := optional(what, v)
+	if err != nil || c == 0 {
+		return 0, err
+	}
+	if f := float32(c); !(f > 0) || math.IsInf(float64(f), 0) || math.IsInf(float64(1/f), 0) {
+		return 0, fmt.Errorf("%s: got %s, want a finite number above 0, or None or 0 for none", what, cut(v.String()))
+	}
+	return c, nil
 }
 
 // optionalInt reads an int, None as 0.
