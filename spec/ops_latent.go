@@ -68,12 +68,13 @@ themselves, each has an index_topk and an attention of its own.
 - w: a value [H]: the weight of each head, scales included.
 - top: how many positions, or blocks.
 - block: whole blocks of so many positions are chosen, each by the largest score in it.
-- local: the last so many blocks, the token's own among them, are always chosen; they count within top: beside them top − local others are.
+- local: the last so many blocks, the token's own among them, are always chosen, complete or not; they count within top: beside them top − local others are.
 - signed: True: a score is Σ_h w[h] · (q[h] · k).
-- closed: the keys stand for blocks: only complete blocks are chosen, each by the key of its last position alone (what other tokens give as k is not looked at).
+- closed: the keys stand for blocks: only complete blocks are chosen, each by the key of its last position alone (what other tokens give as k is not looked at). With local = 1 and
+keys that are means of blocks this is MoBA (Lu et al. 2025), and the selected branch of NSA where one score serves a group of heads.
 - tail: with closed, the positions behind the last complete block are seen as well, beside the chosen.
 - ends: with closed, of a chosen block only its last position is seen: the one whose key and value stand for the block.
-Errors: widths that do not fit, a number of positions that is none.
+Errors: widths that do not fit, a number of positions that is none, tail or ends of blocks that are not closed, more than one of local, tail and ends of those that are.
 `
 
 func doIndexTopK(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {

@@ -37,7 +37,9 @@ func inferDot(x, y []int) ([]int, error) {
 // is [TopK·Block]. With Signed a score is Σ_h w[h]·(q[h]·k_s).
 //
 // With Closed the keys stand for blocks (compressed sparse attention): only
-// complete blocks are chosen, each by the score of its last position alone.
+// complete blocks are chosen, each by the score of its last position alone. The
+// Local last blocks are those of the row's own position, as without Closed
+// (mixture of block attention, Lu et al. 2025).
 // With Tail the positions behind the last complete block are listed as well, at
 // the end of [TopK·Block + Block − 1]. With Ends a chosen block is listed by its
 // last position alone, [TopK]. What is not filled is −1.
@@ -102,8 +104,12 @@ func inferIndex(g *Graph, a *IndexAttr, in []*Node) ([]int, error) {
 		return nil, fmt.Errorf("index_topk: %d positions cannot form a block, or the last %d of %d blocks cannot be chosen", a.Block, a.Local, a.TopK)
 	case a.TopK < 1 || a.TopK > maxChosen/a.Size():
 		return nil, fmt.Errorf("index_topk: cannot choose %d positions, expected 1 to %d", a.TopK, maxChosen/a.Size())
-	case a.Closed && (a.Block == 0 || a.Local > 0 || a.Tail && a.Ends) || !a.Closed && (a.Tail || a.Ends):
-		return nil, fmt.Errorf("index_topk: closed blocks need their size and have no local ones; of them either the ends are listed or the tail besides")
+	case (a.Tail || a.Ends) && !a.Closed:
+		return nil, fmt.Errorf("index_topk: tail and ends are said of closed blocks")
+	case a.Closed && a.Block == 0:
+		return nil, fmt.Errorf("index_topk: closed blocks need their size, block")
+	case a.Closed && (a.Tail && a.Ends || a.Local > 0 && (a.Tail || a.Ends)):
+		return nil, fmt.Errorf("index_topk: of local, tail and ends one at most is said of closed blocks")
 	case a.Cache < 0 || a.Cache >= len(g.Caches) || g.Caches[a.Cache].Kind != CacheRows || g.Caches[a.Cache].KeyDim != q[1]:
 		return nil, fmt.Errorf("index_topk: cache %d keeps no rows of %d values", a.Cache, q[1])
 	}

@@ -82,8 +82,8 @@ func inferCounted(a *AttentionAttr, heads int, tables []*Node) error {
 	switch {
 	case len(t) != 2 || t[0] != heads || t[1] < 1 || t[1] > maxCounted:
 		return fmt.Errorf("attention: the numbers of counted positions are [%d heads, 1 to %d positions], got %v", heads, maxCounted, t)
-	case a.Mask == MaskFull || a.Allowed || a.First > 0 || a.Relative != nil || a.Slopes != nil || a.Score != "":
-		return fmt.Errorf("attention: positions counted by gates go with a softmax, the masks %q, %q and %q, and no other bias by distance", MaskCausal, MaskBefore, MaskChunk)
+	case a.Mask == MaskFull || a.Allowed || a.First > 0 || a.Relative != nil || a.Slopes != nil || a.Score != "" || a.Every > 0:
+		return fmt.Errorf("attention: positions counted by gates go with a softmax, the masks %q, %q and %q, keys of every token, and no other bias by distance", MaskCausal, MaskBefore, MaskChunk)
 	}
 	return nil
 }

@@ -118,7 +118,7 @@ func (e *index) choose(s *Stage, t int, scores []float32) {
 // all says whether all that may be chosen of n positions is.
 func (e *index) all(n int) bool {
 	a := e.step.Attr
-	if a.Closed {
+	if a.Closed && a.Local == 0 {
 		return n/a.Block <= a.TopK
 	}
 	return n <= a.TopK*a.Size()
@@ -126,7 +126,7 @@ func (e *index) all(n int) bool {
 
 // pick lists the positions chosen by their scores, which it changes.
 func (e *index) pick(out, scores []float32) {
-	if e.step.Attr.Closed {
+	if e.step.Attr.Closed && e.step.Attr.Local == 0 {
 		e.pickClosed(out, scores)
 		return
 	}
@@ -137,8 +137,12 @@ func (e *index) pick(out, scores []float32) {
 	}
 	blocks := (n + size - 1) / size
 	for i := range blocks {
-		top := scores[i*size]
-		for _, x := range scores[i*size : min((i+1)*size, n)] {
+		from, to := i*size, min((i+1)*size, n)
+		if e.step.Attr.Closed { // by its last position
+			from = to - 1
+		}
+		top := scores[from]
+		for _, x := range scores[from:to] {
 			if rank(x) > rank(top) {
 				top = x
 			}

@@ -28,7 +28,7 @@ func sparse(a *graph.AttentionAttr) bool {
 func (e *attend) evaluate(s *Stage, a *attention, it *item, first int) {
 	if e.step.Attr.Faded {
 		stride := len(a.call.TileK) * batch.BlockTokens
-		a.call.Fades(a.scratch, a.bias, stride)
+		a.call.Fades(a.scratch, a.bias, stride, e.step.Attr.Every)
 		a.call.Bias, a.call.BiasStride = a.bias, stride
 	}
 	switch {

@@ -100,7 +100,7 @@ func Choose(a *graph.IndexAttr, keys [][]float32, q, w []float32, d int, out []f
 	for i := range out {
 		out[i] = -1
 	}
-	if a.Closed {
+	if a.Closed && a.Local == 0 {
 		chooseClosed(a, keys, q, w, d, out)
 		return
 	}
@@ -116,7 +116,11 @@ func Choose(a *graph.IndexAttr, keys [][]float32, q, w []float32, d int, out []f
 	order := make([]int, blocks)
 	for i := range order {
 		score[i], order[i] = math.Inf(-1), i
-		for _, k := range keys[i*size : min((i+1)*size, len(keys))] {
+		from, to := i*size, min((i+1)*size, len(keys))
+		if a.Closed { // the last, which may not be complete, is among the local ones
+			from = to - 1
+		}
+		for _, k := range keys[from:to] {
 			score[i] = math.Max(score[i], indexScore(a, k, q, w, d))
 		}
 		if i >= blocks-a.Local {

@@ -119,7 +119,8 @@ func countGates(dst, logits []float32, dead uint16, sum *float64) {
 
 // Fades writes for each position p that row r sees the sum of the keys' last
 // components over the positions p+1 … Hi[r]−1 to dst[r·stride + p − 16·FirstTile].
-func (c *Call) Fades(s *Scratch, dst []float32, stride int) {
+// With every > 0 only the positions every − 1, 2·every − 1, … count; the others get −Inf.
+func (c *Call) Fades(s *Scratch, dst []float32, stride, every int) {
 	c.check(s)
 	for r := 0; r < c.Rows; r += rowBlock {
 		n := min(rowBlock, c.Rows-r)
@@ -133,6 +134,10 @@ func (c *Call) Fades(s *Scratch, dst []float32, stride int) {
 				from, to := max(int(c.Lo[r+i])-t*Tile, 0), min(int(c.Hi[r+i])-t*Tile, Tile)
 				d := dst[(r+i)*stride+(t-c.FirstTile)*Tile:][:Tile]
 				for j := to - 1; j >= from; j-- {
+					if every > 0 && (t*Tile+j+1)%every > 0 {
+						d[j] = float32(math.Inf(-1))
+						continue
+					}
 					d[j] = float32(sum[i])
 					sum[i] += float64(last[j])
 				}

@@ -36,7 +36,7 @@ func TestWeights(t *testing.T) {
 			mapped, sticks := make([]float32, c.Rows*c.OutStride), make([]float32, c.Rows*c.OutStride)
 			scratch := NewScratch(c.Rows, c.DK, c.DV)
 			c.Gates(scratch, gates, stride)
-			c.Fades(scratch, fades, stride)
+			c.Fades(scratch, fades, stride, 0)
 			c.Out = mapped
 			c.RunMapped(scratch, func(dst, x []float32) {
 				for i, v := range x {
