@@ -17,7 +17,7 @@ import (
 
 func convertCommand() *cobra.Command {
 	var typ, specFile string
-	var force bool
+	var force, asJSON bool
 	var set []string
 	c := &cobra.Command{
 		Use:   "convert MODEL OUT.gguf|OUT.safetensors|FOLDER",
@@ -30,16 +30,17 @@ The model's specification says how tensors and settings are called in the other
 format and how their values are laid out there. What GGUF has no key or tensor for
 is kept under keys of our own, which this program reads back; where other programs
 would then answer differently it says so. A family that llama.cpp does not know is
-written as the folder stands, for this program alone. A folder that is written to
-is new or holds no other model, which --force replaces. Files are replaced whole or
-not at all. Where a GGUF file does not say what a folder must, a notice names the
+written as the folder stands, for this program alone. A file that is written to is
+new, a folder is new or holds no other model; --force replaces what is there, whole
+or not at all. Where a GGUF file does not say what a folder must, a notice names the
 value that was taken; --set KEY=VALUE gives another.`,
 		Example: `  inferflow convert ./folder model.gguf --type f16
   inferflow convert model.gguf ./folder --type bf16
   inferflow convert ./folder/pytorch_model.bin ./other/model.safetensors`,
 		Args: argsBetween(2, 2, "a model and what to write"),
 		RunE: func(c *cobra.Command, args []string) error {
-			o := convert.Options{Notice: notice, Force: force}
+			var done convert.Written
+			o := convert.Options{Notice: notice, Force: force, Done: func(w convert.Written) { done = w }}
 			o.Spec = spec.Choose(specFile)
 			var err error
 			if o.Spec.Set, err = parseSet(set); err != nil {
@@ -60,14 +61,46 @@ value that was taken; --set KEY=VALUE gives another.`,
 			o.Progress = bar.show
 			err = convert.Run(path, args[1], o)
 			bar.end()
-			return err
+			if err != nil {
+				return err
+			}
+			return printWritten(done, asJSON)
 		},
 	}
 	c.Flags().StringVar(&typ, "type", "keep", "type of matrices: f32, f16, bf16, or keep what is stored")
-	c.Flags().BoolVar(&force, "force", false, "replace the model that the folder holds which is written to")
+	c.Flags().BoolVar(&force, "force", false, "replace the file, or the model in the folder, that is written to")
+	c.Flags().BoolVar(&asJSON, "json", false, "print what was written as JSON")
 	c.Flags().StringArrayVar(&set, "set", nil, "of a GGUF file to a folder: a configuration value that the file does not say, KEY=VALUE (as in config.json)")
 	c.Flags().StringVar(&specFile, "spec", "", "specification to use instead of the one that serves the model: a file, or the name of a shipped one")
 	return c
+}
+
+// printWritten tells what a conversion wrote.
+func printWritten(w convert.Written, asJSON bool) error {
+	if !asJSON {
+		fmt.Println(writtenText(w))
+		return nil
+	}
+	out := struct {
+		Path        string `json:"path"`
+		Bytes       int64  `json:"bytes"`
+		Type        string `json:"type"`
+		DecodedFrom string `json:"decoded_from,omitempty"`
+		SourceBytes int64  `json:"source_bytes"`
+	}{Path: w.Path, Bytes: w.Bytes, Type: w.Type.String(), SourceBytes: w.Before}
+	if w.Decoded {
+		out.DecodedFrom = w.From.String()
+	}
+	return printJSON(out)
+}
+
+// writtenText is the line that tells what a conversion wrote.
+func writtenText(w convert.Written) string {
+	text := fmt.Sprintf("%s: %s, %s", w.Path, model.Bytes(w.Bytes), w.Type)
+	if w.Decoded {
+		text += fmt.Sprintf(", decoded from %s (%s)", w.From, model.Bytes(w.Before))
+	}
+	return plain(text)
 }
 
 // bar shows how far the writing is, on a terminal only.

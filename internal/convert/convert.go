@@ -32,18 +32,22 @@ type Options struct {
 	// is stored in, where the format has it.
 	Type     *quant.Type
 	Spec     spec.Options
-	Force    bool                    // a folder may hold another model, which is replaced
+	Force    bool                    // what is written to may be there, or hold another model, which is replaced
 	Notice   func(string)            // told, once each, what a user should know
 	Progress func(done, total int64) // bytes written, of all
+	Done     func(Written)           // told at the end what was written
 }
 
 // Run converts the model at in. out is a .gguf file, a .safetensors file, or a
-// folder, which is then written as Hugging Face lays it out and must hold no
-// other model unless Force is set. Files are
+// folder, which is then written as Hugging Face lays it out. Unless Force is
+// set the file must not be there and the folder hold no other model. Files are
 // replaced whole or not at all.
 func Run(in, out string, o Options) error {
 	if o.Notice == nil {
 		o.Notice = func(string) {}
+	}
+	if o.Done == nil {
+		o.Done = func(Written) {}
 	}
 	files, err := model.OpenStored(in)
 	if err != nil {
@@ -80,6 +84,7 @@ type job struct {
 	files       *model.Stored
 	o           Options
 	total, done int64
+	written     tally
 }
 
 // sink is where tensors are announced: a writer of a format.
@@ -107,6 +112,7 @@ func (c *job) add(w sink, t spec.ReboundTensor, typeOf func(name string, have qu
 		return fmt.Errorf("convert: %s: rows of %d values do not fit type %s: %w", t.Name, r.Shape.Cols(), typ, ErrConvert)
 	}
 	c.total += int64(row) * int64(r.Shape.Rows())
+	c.written.add(r, typ)
 	return w.Add(t.Name, typ, r.Shape, func(out io.Writer) error {
 		b := bufio.NewWriterSize(out, 1<<18)
 		if err := c.rows(b, t, typ, row); err != nil {

@@ -32,8 +32,8 @@ func (c *job) toFolder(out string) error {
 		file = filepath.Join(out, weightsFile)
 	}
 	dir := filepath.Dir(file)
-	if same(dir, c.files.Folder()) || slices.ContainsFunc(c.files.Files(), func(part string) bool { return same(part, file) }) {
-		return fmt.Errorf("convert: %s: %w: it is its own target; choose another folder", dir, ErrConvert)
+	if c.own(dir) {
+		return fmt.Errorf("convert: %s: %w: it is its own target, the folder that the model lies in; choose another folder", dir, ErrConvert)
 	}
 	if err := c.target(out); err != nil {
 		return err
@@ -62,7 +62,7 @@ func (c *job) toFolder(out string) error {
 			return fmt.Errorf("convert: %w", err)
 		}
 	}
-	return nil
+	return c.tell(file)
 }
 
 // folderType is the type in which a tensor is stored: blocks are decoded.

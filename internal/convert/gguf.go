@@ -81,7 +81,10 @@ func (c *job) toGGUF(out string) error {
 			return err
 		}
 	}
-	return errors.Join(w.Set("general.file_type", fileTypes[most(counts)]), w.WriteFile(out))
+	if err := errors.Join(w.Set("general.file_type", fileTypes[most(counts)]), w.WriteFile(out)); err != nil {
+		return err
+	}
+	return c.tell(out)
 }
 
 // most is the type that most values have.

@@ -34,23 +34,33 @@ func (c *job) target(out string) error {
 	case !isFolder && slices.Contains(fileEndings, ext):
 		return refuse("files of the form %s are not written; give a name that ends in .gguf or .safetensors, or that of a folder", ext)
 	}
-	switch ext {
-	case ".gguf":
-		return nil
-	case ".safetensors":
-		return c.vacant(dir, filepath.Base(out))
+	if ext != ".gguf" {
+		weights := weightsFile
+		if ext == ".safetensors" {
+			weights = filepath.Base(out)
+		} else {
+			dir = out
+		}
+		return c.vacant(dir, weights)
 	}
-	return c.vacant(out, weightsFile)
+	if err == nil && !c.o.Force {
+		return refuse("%s is there already; choose another name, or replace it with --force", out)
+	}
+	return nil
 }
 
 // weightsFile is the name of a written folder's weights.
 const weightsFile = "model.safetensors"
 
-// fileEndings are those of files that somebody may want in place of a folder.
-var fileEndings = append([]string{".ckpt", ".ggml", ".h5", ".json", ".model", ".msgpack", ".npz", ".onnx", ".pickle", ".pkl", ".safetensor", ".tar", ".gz", ".tgz", ".zip", ".txt"}, model.Extensions...)
+// weightEndings are those of files that may hold a model's weights.
+var weightEndings = append([]string{".ckpt", ".ggml", ".h5", ".msgpack", ".onnx", ".pickle", ".pkl"}, model.Extensions...)
 
-// vacant refuses a folder in which another model lies. Force lets its files be
-// replaced, but not stay beside the new ones, of which they would seem parts.
+// fileEndings are those of files that somebody may want in place of a folder.
+var fileEndings = append([]string{".json", ".model", ".npz", ".safetensor", ".tar", ".gz", ".tgz", ".zip", ".txt"}, weightEndings...)
+
+// vacant refuses a folder in which another model lies, in whatever form. Force
+// lets its files be replaced, but not stay beside the new ones, of which they
+// would seem parts.
 func (c *job) vacant(dir, weights string) error {
 	entries, err := os.ReadDir(dir)
 	if os.IsNotExist(err) {
@@ -63,9 +73,9 @@ func (c *job) vacant(dir, weights string) error {
 	for _, e := range entries {
 		name := e.Name()
 		switch {
-		case name == weights || name == "config.json" || slices.Contains(beside, name):
+		case name == weights || name == "config.json" || slices.Contains(beside, name) || slices.Contains(sentenceFiles, name):
 			replaced = append(replaced, name)
-		case name == "modules.json", strings.HasSuffix(name, ".index.json"), slices.Contains([]string{".safetensors", ".bin", ".pt", ".pth"}, filepath.Ext(name)):
+		case name == "modules.json", strings.HasSuffix(name, ".index.json"), slices.Contains(weightEndings, strings.ToLower(filepath.Ext(name))):
 			stays = append(stays, name)
 		}
 	}
@@ -76,4 +86,9 @@ func (c *job) vacant(dir, weights string) error {
 		return fmt.Errorf("convert: %w: in %s lies another model (%s); choose a new folder, or replace it with --force", ErrConvert, dir, append(replaced, stays...)[0])
 	}
 	return nil
+}
+
+// own says whether the model itself lies in dir, as a folder or as a file.
+func (c *job) own(dir string) bool {
+	return same(dir, c.files.Folder()) || slices.ContainsFunc(c.files.Files(), func(part string) bool { return same(dir, filepath.Dir(part)) })
 }

@@ -6,12 +6,16 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/inferflow/inferflow/internal/model/modeltest"
+	"github.com/inferflow/inferflow/quant"
 )
 
 // TestTarget refuses places before any work is done.
 func TestTarget(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"file", "model/config.json", "shards/config.json", "shards/model-00001-of-00002.safetensors", "notes/README.md", "x.gguf/a", "only/model.safetensors.index.json"} {
+	for _, name := range []string{"file", "model/config.json", "shards/config.json", "shards/model-00001-of-00002.safetensors", "notes/README.md", "x.gguf/a", "only/model.safetensors.index.json",
+		"there.gguf", "shelf/other.gguf", "big/Other.GGUF", "checkpoint/training.pt", "words/tokenizer.json", "sentence/config_sentence_transformers.json", "single/model.safetensors"} {
 		path := filepath.Join(dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o777); err != nil {
 			t.Fatal(err)
@@ -32,6 +36,10 @@ func TestTarget(t *testing.T) {
 		{"file", false, "is a file"},
 		{"out.bin", false, "the form .bin"},
 		{"model", false, "--force"}, {"model", true, ""}, {"model/w.safetensors", false, "--force"},
+		{"there.gguf", false, "--force"}, {"there.gguf", true, ""}, {"shelf/new.gguf", false, ""}, {"shards/new.gguf", false, ""},
+		{"shelf", false, "other.gguf would stay"}, {"shelf", true, "other.gguf would stay"}, {"shelf/new.safetensors", true, "other.gguf would stay"}, {"big", false, "would stay"},
+		{"checkpoint", false, "training.pt would stay"}, {"words", false, "--force"}, {"words/new.safetensors", false, "--force"}, {"sentence", false, "--force"},
+		{"single", false, "--force"}, {"single", true, ""}, {"single/model.safetensors", false, "--force"}, {"single/new.safetensors", true, "would stay"},
 		{"shards", false, "--force"}, {"shards", true, "would stay"}, {"only", false, "would stay"},
 	} {
 		err := (&job{o: Options{Force: x.force}}).target(filepath.Join(dir, x.out))
@@ -39,5 +47,39 @@ func TestTarget(t *testing.T) {
 			continue
 		}
 		t.Errorf("%s, force %v: %v, want %q", x.out, x.force, err, x.say)
+	}
+}
+
+// TestWritten: the end of a conversion tells what was written, and what blocks
+// were decoded; the folder that a file lies in is no target, nor is the file.
+func TestWritten(t *testing.T) {
+	dir := t.TempDir()
+	var got Written
+	o := Options{Done: func(w Written) { got = w }}
+	for _, x := range []struct {
+		in, out string
+		want    Written
+	}{
+		{modeltest.Write(t, t.TempDir(), modeltest.Options{}), "same.gguf", Written{Path: "same.gguf", Type: quant.F32}},
+		{modeltest.Write(t, t.TempDir(), modeltest.Options{Types: map[string]quant.Type{"": quant.Q8_0}}), "wide",
+			Written{Path: filepath.Join("wide", weightsFile), Type: quant.F32, Decoded: true, From: quant.Q8_0}},
+	} {
+		if err := Run(x.in, filepath.Join(dir, x.out), o); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(filepath.Join(dir, x.want.Path))
+		if err != nil || got.Bytes != info.Size() || got.Before <= 0 || x.want.Decoded != (got.Before < got.Bytes/2) {
+			t.Errorf("%s: %+v of %v: %v", x.in, got, info, err)
+		}
+		x.want.Path, x.want.Bytes, x.want.Before = filepath.Join(dir, x.want.Path), got.Bytes, got.Before
+		if got != x.want {
+			t.Errorf("%s: %+v, want %+v", x.in, got, x.want)
+		}
+	}
+	file := filepath.Join(dir, "same.gguf")
+	for _, out := range []string{dir, filepath.Join(dir, "model.safetensors"), file} {
+		if err := Run(file, out, Options{Force: true}); !errors.Is(err, ErrConvert) || !strings.Contains(err.Error(), "its own target") {
+			t.Errorf("%s into %s: %v", file, out, err)
+		}
 	}
 }
