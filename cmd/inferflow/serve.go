@@ -76,7 +76,7 @@ port, model, its model_spec.json, prompt template, decoding strategy; flags win.
 			if err := until(ctx, func() (err error) { h, end, err = v.handler(ctx, task, o, &so); return err }); err != nil {
 				return err
 			}
-			defer end()
+			defer endWithin(end, lastStep, notice)
 			notice(fmt.Sprintf("serving %s at http://%s/v1", so.Name, l.Addr()))
 			err = h.Serve(ctx, l, grace)
 			if errors.Is(err, http.ErrServerClosed) {
@@ -103,4 +103,22 @@ func servedName(ref, file string) string {
 		return ref
 	}
 	return file
+}
+
+// lastStep is how long the engine may take to end its step when nobody is served any more.
+const lastStep = 2 * time.Second
+
+// endWithin calls end, and leaves it behind after the given time: a step of the
+// engine cannot be interrupted, and the process ends with it.
+func endWithin(end func() error, most time.Duration, say func(string)) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_ = end() // nobody is there to be told
+	}()
+	select {
+	case <-done:
+	case <-time.After(most):
+		say(fmt.Sprintf("the engine is still at a step after %s and is left at it", most))
+	}
 }

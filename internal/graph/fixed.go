@@ -19,7 +19,7 @@ const (
 // fixed adds what a node takes at load, and refuses what would take minutes or
 // all memory. Shapes are checked by now.
 func (c *checker) fixed(n *Node, in []*Node) error {
-	if n.Rows != RowsConst || n.Op == OpParam || n.Op == OpConst {
+	if n.Op == OpParam || n.Op == OpConst {
 		return nil // what is stored has a size of its own
 	}
 	width := float64(n.Width())
@@ -45,6 +45,48 @@ func (c *checker) fixed(n *Node, in []*Node) error {
 	}
 	if c.values > maxFixedValues {
 		return fmt.Errorf("%s: what is the same for all tokens takes %.2g values, at most %.2g are kept; make it of smaller values", n.Op, c.values, float64(maxFixedValues))
+	}
+	return nil
+}
+
+// maxTokenWork bounds the products of each token that no stored tensor bounds: they
+// take half a minute. Models make less than 2^28.
+const maxTokenWork = 1 << 34
+
+// ofToken adds what a node multiplies for each token without a weight.
+func (c *checker) ofToken(n *Node, in []*Node) error {
+	c.token += products(n, in)
+	return tooMuchWork(string(n.Op), c.token)
+}
+
+// products are those of a node whose count its shapes alone bound.
+func products(n *Node, in []*Node) float64 {
+	switch a := n.Attr.(type) {
+	case *DotAttr:
+		return float64(n.Width()) * last(in[0].Shape)
+	case *BalanceAttr:
+		return 2 * float64(n.Width()) * float64(a.Rounds)
+	case *LoopAttr:
+		body, err := a.Graph(in)
+		if err != nil {
+			return 0 // which is told by now
+		}
+		work := 0.0
+		for _, b := range body.Nodes {
+			from := make([]*Node, len(b.In))
+			for i, id := range b.In {
+				from[i] = body.Nodes[id]
+			}
+			work += products(b, from)
+		}
+		return work
+	}
+	return 0
+}
+
+func tooMuchWork(op string, products float64) error {
+	if products > maxTokenWork {
+		return fmt.Errorf("%s: each token takes %.2g products of values with values, at most %.2g are made; make it of smaller values", op, products, float64(maxTokenWork))
 	}
 	return nil
 }

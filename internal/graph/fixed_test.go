@@ -5,6 +5,66 @@ import (
 	"testing"
 )
 
+// TestTokenWork bounds what each token multiplies, within recur too.
+func TestTokenWork(t *testing.T) {
+	many := func(times int) func(b *Builder) (*Node, error) {
+		return func(b *Builder) (*Node, error) {
+			x, err := b.Embed(b.Tokens(), Tensor("embed", []int{8, 512}), 0)
+			if err != nil {
+				return nil, err
+			}
+			square, err := b.Const(make([]float64, 512*512), []int{512, 512})
+			if err == nil {
+				square, err = b.Binary("add", square, x)
+			}
+			for range times {
+				if err == nil {
+					square, err = b.Add(OpDot, &DotAttr{}, nil, square, square)
+				}
+			}
+			return square, err
+		}
+	}
+	inside := func(times int) func(b *Builder) (*Node, error) {
+		return func(b *Builder) (*Node, error) {
+			x, err := many(0)(b)
+			if err != nil {
+				return nil, err
+			}
+			zero, err := b.Const(make([]float64, 4), []int{4})
+			if err != nil {
+				return nil, err
+			}
+			return b.Loop([]*Node{zero}, func(body *Builder, s []*Node) ([]*Node, error) {
+				y := x
+				for range times {
+					if y, err = body.Add(OpDot, &DotAttr{}, nil, y, x); err != nil {
+						return nil, err
+					}
+				}
+				return []*Node{s[0], y}, nil
+			})
+		}
+	}
+	for what, c := range map[string]struct {
+		make func(b *Builder) (*Node, error)
+		say  string
+	}{
+		"few": {many(100), ""}, "many": {many(200), "each token takes 1.7e+10 products"},
+		"few inside": {inside(100), ""}, "many inside": {inside(200), "each token takes 1.7e+10 products"},
+	} {
+		b := NewBuilder()
+		x, err := c.make(b)
+		if err == nil {
+			b.G.Outputs = []Output{{"logits", x.ID}}
+			err = Validate(b.G)
+		}
+		if c.say == "" && err != nil || c.say != "" && (err == nil || !strings.Contains(err.Error(), c.say)) {
+			t.Errorf("%s: %v, want %q", what, err, c.say)
+		}
+	}
+}
+
 // TestFixed bounds what a model computes once at load; nothing is computed to
 // find that out.
 func TestFixed(t *testing.T) {

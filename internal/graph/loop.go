@@ -101,7 +101,7 @@ func (a *LoopAttr) Graph(in []*Node) (*Graph, error) {
 	for i, x := range in {
 		g.Nodes = append(g.Nodes, &Node{ID: i, Op: OpArg, Shape: x.Shape, Attr: &ArgAttr{i}})
 	}
-	values := 0.0
+	values, work := 0.0, 0.0
 	for i := range a.Body {
 		s := &a.Body[i]
 		n := &Node{ID: len(g.Nodes), Op: s.Op, In: s.In, Shape: s.Shape}
@@ -134,6 +134,10 @@ func (a *LoopAttr) Graph(in []*Node) (*Graph, error) {
 		}
 		if values += float64(n.Width()); values > maxLoopValues {
 			return nil, fmt.Errorf("recur: a step makes more than %d values", maxLoopValues)
+		}
+		work += products(n, from)
+		if err := tooMuchWork("recur", work); err != nil {
+			return nil, err
 		}
 		g.Nodes = append(g.Nodes, n)
 	}

@@ -56,6 +56,7 @@ type checker struct {
 	weights []*Weight // as well
 
 	work, values float64 // of what is the same for all tokens
+	token        float64 // products of a token that no weight bounds
 }
 
 func (c *checker) node(n *Node) error {
@@ -86,6 +87,9 @@ func (c *checker) node(n *Node) error {
 	}
 	if !slices.Equal(shape, n.Shape) || rows != n.Rows {
 		return fmt.Errorf("%s: states the shape %v, computes %v", n.Op, n.Shape, shape)
+	}
+	if n.Rows != RowsConst {
+		return c.ofToken(n, in)
 	}
 	return c.fixed(n, in)
 }
