@@ -108,6 +108,20 @@ func embedLine(g *graph.Graph) graph.Line {
 	return graph.Line{}
 }
 
+// byLayer says whether a list may be of a number for each layer: 0 and None are
+// of layers without what it counts, lists of lists are left to who reads them.
+func byLayer(list *starlark.List) bool {
+	for v := range list.Elements() {
+		if _, inner := v.(*starlark.List); inner || v == starlark.None {
+			continue
+		}
+		if n, err := starlark.AsInt32(v); err != nil || n < 0 {
+			return false
+		}
+	}
+	return list.Len() > 0
+}
+
 // stated reads a whole number of the configuration without counting it as
 // asked for: at the top, else in text_config. It is 0 where there is none or a
 // list by layer; what is no number is a problem.
@@ -123,7 +137,7 @@ func (t *tracer) stated(name string, line graph.Line) (n int, key, source string
 		if !ok || err != nil || v == starlark.None {
 			continue
 		}
-		if _, list := v.(starlark.Iterable); list {
+		if list, is := v.(*starlark.List); is && byLayer(list) {
 			return 0, "", ""
 		}
 		n, err := starlark.AsInt32(v)

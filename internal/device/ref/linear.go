@@ -30,6 +30,9 @@ func (m *Machine) embed(a *graph.EmbedAttr, of *graph.Node, ids, out *Value) err
 		if x != math.Trunc(x) {
 			return fmt.Errorf("%s %v is no whole number: floor(x) makes one", indexed(of), x)
 		}
+		if math.Abs(x) > math.MaxInt32 {
+			return fmt.Errorf("%s %v is outside the table of %d rows", indexed(of), x, t.Shape[0])
+		}
 		id := int(x)
 		if a.Guard > 0 && id >= a.Guard {
 			id = 0

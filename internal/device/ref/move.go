@@ -3,6 +3,7 @@ package ref
 import (
 	"cmp"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/inferflow/inferflow/internal/graph"
@@ -95,10 +96,14 @@ func gather(n int, x, idx, out *Value) error {
 	for t := 0; t < out.Rows; t++ {
 		xr, ir, yr := x.Row(t), idx.Row(t), out.Row(t)
 		for i := range yr {
-			k := int(ir[i])
-			if k < 0 || k >= n {
-				return fmt.Errorf("gather: index %d is outside 0 … %d", k, n-1)
+			x := float64(ir[i])
+			if x != math.Trunc(x) {
+				return fmt.Errorf("gather: index %v is no whole number: floor(x) makes one", x)
 			}
+			if !(x >= 0 && x < float64(n)) {
+				return fmt.Errorf("gather: index %v is outside 0 … %d", x, n-1)
+			}
+			k := int(x)
 			yr[i] = xr[i/per*n+k]
 		}
 	}
