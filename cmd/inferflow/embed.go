@@ -51,16 +51,17 @@ what it names); a folder that says nothing has the mean.`,
   inferflow embed ./all-MiniLM-L6-v2 --file sentences.txt --json > vectors.json`,
 		Args: argsBetween(1, 1<<20, "a model and texts"),
 		RunE: func(c *cobra.Command, args []string) error {
+			f.embed.Unscaled = c.Flags().Changed("normalize") && !f.embed.Normalize
 			return f.with(c.Context(), args, spec.OutputEmbedding, func(ctx context.Context, s *embed.Service, texts []string) error {
 				return f.vectors(ctx, s, texts)
 			})
 		},
 	}
 	f.add(c.Flags())
-	c.Flags().IntVar(&f.embed.Dimensions, "dimensions", 0, "numbers that are kept of each vector (default: all, or what the model says)")
+	c.Flags().IntVar(&f.embed.Dimensions, "dimensions", 0, "numbers that are kept of each vector, which has length 1 again if it had it before (default: all, or what the model says)")
 	c.Flags().StringVar(&f.embed.Prompt, "prompt", "", "name of the model's prompt that goes before each text")
 	c.Flags().BoolVar(&f.embed.NoPrompt, "no-prompt", false, "put no prompt before the texts, even where the model has a default")
-	c.Flags().BoolVar(&f.embed.Normalize, "normalize", false, "scale each vector to length 1, whatever the model says")
+	c.Flags().BoolVar(&f.embed.Normalize, "normalize", false, "scale each vector to length 1, whatever the model says; --normalize=false: not even those that --dimensions cuts")
 	return c
 }
 

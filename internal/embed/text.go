@@ -19,6 +19,9 @@ type Options struct {
 	Truncate   bool   // texts that are too long lose their end; without it they are refused
 	Dimensions int    // numbers that are kept; 0: the model's own choice
 	Normalize  bool   // scale to length 1, whatever the model says
+	// Unscaled leaves a vector that loses numbers to Dimensions as it is. Without
+	// it, one that had length 1 has it again.
+	Unscaled bool
 }
 
 // prompt is the text before each text.
@@ -157,7 +160,7 @@ func (s *Service) Vectors(ctx context.Context, texts []Text, o Options) ([][]flo
 		if keep > 0 && keep < len(v) {
 			v = v[:keep]
 		}
-		if o.Normalize || unit && len(v) < len(r[0]) {
+		if again := unit && o.Dimensions > 0 && len(v) < len(r[0]); o.Normalize || again && !o.Unscaled {
 			scale(v)
 		}
 		out[i] = v

@@ -45,7 +45,7 @@ type embeddingsRequest struct {
 	// Not of the protocol:
 	Truncate  bool   `json:"truncate"`
 	Prompt    string `json:"prompt_name"`
-	Normalize bool   `json:"normalize"`
+	Normalize *bool  `json:"normalize"`
 }
 
 // maxInputs bounds the texts of one request, as OpenAI's API does.
@@ -93,7 +93,10 @@ func (v *Server) embeddings(w http.ResponseWriter, r *http.Request) error {
 	if q.Format != "" && q.Format != "float" && q.Format != "base64" {
 		return badRequest("encoding_format", "encoding_format: %.40q is neither \"float\" nor \"base64\"", q.Format)
 	}
-	o := embed.Options{Prompt: q.Prompt, Truncate: q.Truncate, Normalize: q.Normalize}
+	o := embed.Options{Prompt: q.Prompt, Truncate: q.Truncate}
+	if q.Normalize != nil {
+		o.Normalize, o.Unscaled = *q.Normalize, !*q.Normalize
+	}
 	width := e.Width()
 	if q.Dimensions != nil {
 		if o.Dimensions = *q.Dimensions; o.Dimensions < 1 || o.Dimensions > width {
