@@ -44,7 +44,7 @@ func TestJoin(t *testing.T) {
 		{"the first of the source", "    a = attention(q, m, m, first = 2)", "the first positions are those of the sequence itself"},
 		{"sides that are causal", "    a = attention(q, k, v, window = [1, 2])", "a window of two sides"},
 		{"three sides", "    a = attention(q, k, v, mask = \"full\", window = [1, 2, 3])", "window is a number or [before, after]"},
-		{"less than none", "    a = attention(q, k, v, first = -1)", "a number of at least 0"},
+		{"less than none", "    a = attention(q, k, v, first = -1)", "a whole number from 0 to 2147483647"},
 	} {
 		tr, err := trace("x.star", joinSource(c.lines), f, Options{AllowUnused: true})
 		if c.says == "" {

@@ -97,7 +97,7 @@ func optionalInt(what string, v starlark.Value) (int, error) {
 	}
 	i, err := starlark.AsInt32(v)
 	if err != nil || i < 0 {
-		return 0, fmt.Errorf("%s: got %s, want a number of at least 0, or None", what, cut(v.String()))
+		return 0, fmt.Errorf("%s: got %s, want a whole number from 0 to 2147483647, or None", what, cut(v.String()))
 	}
 	return i, nil
 }
