@@ -8,9 +8,11 @@ import (
 	"github.com/inferflow/inferflow/internal/device/cpu"
 	"github.com/inferflow/inferflow/internal/device/devicetest"
 	"github.com/inferflow/inferflow/internal/kernel/attn"
+	"github.com/inferflow/inferflow/internal/kernel/gemm"
 	"github.com/inferflow/inferflow/internal/program"
 	"github.com/inferflow/inferflow/internal/sys"
 	"github.com/inferflow/inferflow/internal/weight"
+	"github.com/inferflow/inferflow/quant"
 )
 
 // on is the processor with a team of threads, keys and values in float32.
@@ -38,7 +40,7 @@ func TestThreads(t *testing.T) {
 // Products of a feed-forward run by bands have the bits of steps one by one: the
 // promises of bits hold large batches, cut in bands, against small ones.
 func TestBands(t *testing.T) {
-	if sys.CPUTier() == sys.Generic {
+	if !wholeTiles(t, 24) {
 		t.Skip("plain Go has no bands")
 	}
 	defer cpu.SetBandRows(24)()
@@ -55,4 +57,19 @@ func TestBands(t *testing.T) {
 	if joined[2] == 0 || joined[0] == 0 {
 		t.Errorf("stages by their number of joined pairs: %v; some should have 2, some none", joined)
 	}
+}
+
+// wholeTiles says whether this build multiplies float weights by tiles of a kernel.
+func wholeTiles(t *testing.T, rows int) bool {
+	t.Helper()
+	size, err := gemm.PackedBytes(quant.F32, 16, 16)
+	if err != nil {
+		t.Fatal(err)
+	}
+	row := make([]byte, 4*16)
+	w, err := gemm.Pack(make([]byte, size), quant.F32, 16, 16, func(int) []byte { return row })
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.WholeTiles(rows) == rows
 }
