@@ -41,7 +41,7 @@ token itself, which window counts all the same; the first token sees nothing and
 - tile: query head h reads key head h mod K instead of h·K/H.
 - cache: an earlier attention, whose keys and values are read; then k and v are left out.
 - value_dim: the values are the first value_dim components of the keys, kept once; then v is left out (latent attention).
-- allowed: what index_topk returned: the positions that are seen, of those so far. It goes with the causal mask and no window, first, slopes, bias, score_bias or fade.
+- allowed: what index_topk returned: the positions that are seen, of those so far. It goes with the causal mask and no window, first, queries, bias, score_bias or fade (slopes may be).
 - first: so many positions at the beginning are seen whatever the window; with the mask "full" they also see all (a class token, attention sinks).
 - queries: only so many tokens at the beginning ask; the others see nothing and get zeros.
 - every: of so many keys only the last is seen, those of positions every − 1, 2·every − 1, …: keys that stand for a block of tokens, once it is complete.
@@ -52,7 +52,7 @@ It goes with the causal mask and the softmax: with no window, first, queries, al
 component is the logarithm of what is left at last; "sparsemax" and "entmax15", whose weights add up to 1 and are mostly 0. The softmax is the fast one. To divide by the sum of the weights, give v a component of 1.
 - score_bias: added to all scores, of another score than "softmax": a number, a tensor [H], or a value [H] or [] that the token makes (-log(positions(1))).
 - fade: a value [K] of the token, the logarithm of a forget gate of each key head: the sum of them over the later keys, up to the token's own, is added to the score of a key (Lin et al. 2025).
-With every, the gates of the keys that are seen add up. It is kept as one more component of the keys. It goes with no mask "full", first, allowed or bias. With cache= it must have been given to the earlier attention, and is fade=True here.
+With every, the gates of the keys that are seen add up: give the token that ends a block the sum of its block's, if all tokens' are meant. It is kept as one more component of the keys. It goes with no mask "full", first, allowed or bias. With cache= it must have been given to the earlier attention, and is fade=True here.
 Errors: an unknown score, sinks of one that is no softmax, options that do not go together, heads or widths that do not fit, a mask or window that is none, slopes or sinks of another count, a bias or slopes of cross attention.
 `
 

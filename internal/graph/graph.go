@@ -289,6 +289,7 @@ const (
 // position on see nothing and give 0.
 // With Every > 0 a query sees the keys of positions Every − 1, 2·Every − 1, …
 // alone: those that stand for a block of Every, its own only once it is complete.
+// Where they fade, the gates of these keys alone count.
 // When Open is set the result is [H, dv + 1]: each head ends with the logarithm
 // of the sum of exp(score), sinks counted, or Nothing; see JoinAttr.
 // Score names what makes weights of the scores instead of the softmax, and

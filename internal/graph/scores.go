@@ -63,8 +63,6 @@ func inferScore(a *AttentionAttr) error {
 		return fmt.Errorf("attention: sinks take weight in a softmax; with the score %q there is none", a.Score)
 	case a.Open && !sticks:
 		return fmt.Errorf("attention: only a softmax is left open to be joined, and a stick to be read; results with the score %q are simply added", a.Score)
-	case a.Slopes != nil && a.Mask != MaskCausal && a.Mask != MaskChunk:
-		return fmt.Errorf("attention: slopes with the score %q go with the mask %q", a.Score, MaskCausal)
 	case sparse && a.Allowed:
 		return fmt.Errorf("attention: the score %q goes with no chosen positions", a.Score)
 	case sticks && (a.Mask == MaskFull || a.Allowed):

@@ -16,6 +16,7 @@ type attention struct {
 	scratch *attn.Scratch
 	q, out  []float32
 	slopes  []float32
+	at      []int32 // the position of each row
 	sinks   []float32
 	bias    []float32 // rows × positions, where a step has a relative bias or one row sees positions of its own
 	skip    []bool
@@ -39,7 +40,7 @@ func newAttention(s *Stage) *attention {
 	}
 	a := &attention{scratch: attn.NewScratch(rows, dk, dv)}
 	a.q, a.out = make([]float32, rows*dk), make([]float32, rows*(dv+1))
-	a.slopes, a.sinks = make([]float32, rows), make([]float32, rows)
+	a.slopes, a.sinks, a.at = make([]float32, rows), make([]float32, rows), make([]int32, rows)
 	tiles := (max(s.o.Limits.Tokens, s.o.Limits.Source) + batch.BlockTokens - 1) / batch.BlockTokens
 	a.call.TileK, a.call.TileV = make([]int, 0, tiles), make([]int, 0, tiles)
 	a.skip, a.from = make([]bool, tiles), make([]int32, rows)
@@ -167,7 +168,7 @@ func (e *attend) item(s *Stage, a *attention, worker int, it *item) {
 				a.sinks[r] = headPartOf(s, e.step.Sinks, attr.Heads, int(q.Row+it.token)+t, h)[0]
 			}
 			if attr.Slopes != nil {
-				a.slopes[r] = float32(attr.Slopes[h])
+				a.slopes[r], a.at[r] = float32(attr.Slopes[h]), int32(pos)
 			}
 		}
 	}
@@ -177,6 +178,9 @@ func (e *attend) item(s *Stage, a *attention, worker int, it *item) {
 	}
 	if attr.Slopes != nil {
 		call.Slopes = a.slopes
+		if slopesCount(attr) {
+			call.At = a.at
+		}
 	}
 	if attr.Cross {
 		e.source(s, call, c, it, hi)
@@ -199,6 +203,12 @@ func (e *attend) item(s *Stage, a *attention, worker int, it *item) {
 		e.ends(a)
 	}
 	e.compute(s, a, c, it, int(q.Row+it.token))
+}
+
+// slopesCount says that a constant of the row matters to the result, and that
+// rows do not end with their own position.
+func slopesCount(a *graph.AttentionAttr) bool {
+	return (a.Mask == graph.MaskFull || a.Mask == graph.MaskBefore) && (a.Open || a.Sinks != nil || a.SinkOf || a.Score != "")
 }
 
 // compute runs the call that is filled in. Rows of one head are read and
@@ -234,7 +244,7 @@ func (e *attend) fill(call *attn.Call, c *cacheLayout, s *Stage, rows int) {
 	call.KeyType, call.ValueType = s.o.Keys, s.o.Values
 	call.Keys, call.Values = s.place.mem, s.place.mem
 	call.Rows, call.Scale, call.Softcap = rows, float32(e.step.Attr.Scale), float32(e.step.Attr.Softcap)
-	call.Sinks, call.Slopes, call.Bias, call.Skip = nil, nil, nil, nil
+	call.Sinks, call.Slopes, call.At, call.Bias, call.Skip = nil, nil, nil, nil, nil
 	call.Open = e.step.Attr.Open
 	call.ValuesOfKeys = c.Kind == graph.CacheLatent
 }
@@ -300,7 +310,8 @@ func (e *attend) between(a *attention, it *item) {
 	}
 }
 
-// ends hides from all rows what does not end a block, and says which tiles hold no such position.
+// ends hides from all rows what does not end a block, and says which tiles hold
+// no such position. Where keys fade, each row gets biases of its own later.
 func (e *attend) ends(a *attention) {
 	call, every := &a.call, e.step.Attr.Every
 	bias, skip := a.bias[:len(call.TileK)*batch.BlockTokens], a.skip[:len(call.TileK)]

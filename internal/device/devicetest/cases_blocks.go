@@ -37,3 +37,9 @@ var blockCases = []testCase{
 		return n.head(n.latent(n.embed(), n.table(8), 4, graph.AttentionAttr{Every: 3}))
 	}},
 }
+
+// closedCases are blocks that stand closed, beside the token's own.
+var closedCases = []testCase{
+	chosenCase("closed blocks and the own", graph.IndexAttr{TopK: 3, Block: 4, Closed: true, Local: 1, Signed: true}),
+	chosenCase("closed blocks and the last two", graph.IndexAttr{TopK: 2, Block: 7, Closed: true, Local: 2}),
+}

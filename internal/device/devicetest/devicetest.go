@@ -41,6 +41,7 @@ func Run(t *testing.T, d Device) {
 	t.Run("errors", d.testErrors)
 	t.Run("source", d.testSource)
 	t.Run("diagnose", d.testDiagnose)
+	t.Run("pairs", d.testPairs)
 }
 
 // FeedForward runs the cases of two products one behind the other, as Run does: a

@@ -71,7 +71,8 @@ func ValueTileBytes(t Elem, dv int) int { return dv * Tile * t.Size() }
 //
 // where softcap(s) is Softcap · tanh(s / Softcap). (The slope's term differs from
 // ALiBi's slope · p by a constant of the row, which the softmax cancels; small
-// numbers keep it exact in long contexts.)
+// numbers keep it exact in long contexts. Where nothing cancels it and a row does
+// not end with its own position, At says where slopes are 0.)
 type Call struct {
 	DK, DV             int    // head sizes of keys and values, any value of at least 1
 	KeyType, ValueType Elem   // of the tiles
@@ -99,6 +100,7 @@ type Call struct {
 	Softcap float32   // 0: none
 	Sinks   []float32 // per row: one more logit, whose value is 0; nil: none
 	Slopes  []float32 // per row; nil: none
+	At      []int32   // per row, the position whose slope's term is 0; nil: Hi[r] − 1
 	// Open leaves the softmax of each row open, to be joined with those of other
 	// calls: Out[r·OutStride+DV] gets the logarithm of the sum of exp(logit), or
 	// Nothing where the row sees nothing and has no sink.
@@ -169,7 +171,7 @@ func (c *Call) check(s *Scratch) {
 		panic("attn: a slice of the call is shorter than its rows")
 	case c.ValuesOfKeys && c.DV > c.DK:
 		panic("attn: values are wider than the keys that they are a part of")
-	case c.Sinks != nil && len(c.Sinks) < n || c.Slopes != nil && len(c.Slopes) < n:
+	case c.Sinks != nil && len(c.Sinks) < n || c.At != nil && len(c.At) < n || c.Slopes != nil && len(c.Slopes) < n:
 		panic("attn: sinks or slopes are shorter than the rows")
 	}
 }

@@ -53,6 +53,9 @@ func (c *Call) adjust(logits []float32, t, r, n int) {
 		row := logits[i*Tile:][:Tile]
 		if c.Slopes != nil {
 			slope, p := c.Slopes[r+i], t*Tile-int(c.Hi[r+i])+1
+			if c.At != nil {
+				p = t*Tile - int(c.At[r+i])
+			}
 			for j := range row {
 				row[j] += float32(slope * float32(p+j))
 			}

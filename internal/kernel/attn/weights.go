@@ -119,7 +119,8 @@ func countGates(dst, logits []float32, dead uint16, sum *float64) {
 
 // Fades writes for each position p that row r sees the sum of the keys' last
 // components over the positions p+1 … Hi[r]−1 to dst[r·stride + p − 16·FirstTile].
-// With every > 0 only the positions every − 1, 2·every − 1, … count; the others get −Inf.
+// With every above 0 only positions every−1, 2·every−1, … are seen: the others
+// add nothing and get −Inf. Skipped tiles must hold none that is seen; Bias is not read.
 func (c *Call) Fades(s *Scratch, dst []float32, stride, every int) {
 	c.check(s)
 	for r := 0; r < c.Rows; r += rowBlock {
@@ -127,6 +128,9 @@ func (c *Call) Fades(s *Scratch, dst []float32, stride, every int) {
 		first, end := c.beginSum(s, r, n)
 		var sum [rowBlock]float64
 		for t := end - 1; t >= first; t-- {
+			if c.Skip != nil && c.Skip[t-c.FirstTile] {
+				continue
+			}
 			var last [Tile]float32
 			wide := Tile * c.KeyType.Size()
 			expand(last[:], c.Keys[c.TileK[t-c.FirstTile]+(c.DK-1)*wide:][:wide], c.KeyType)
@@ -134,8 +138,8 @@ func (c *Call) Fades(s *Scratch, dst []float32, stride, every int) {
 				from, to := max(int(c.Lo[r+i])-t*Tile, 0), min(int(c.Hi[r+i])-t*Tile, Tile)
 				d := dst[(r+i)*stride+(t-c.FirstTile)*Tile:][:Tile]
 				for j := to - 1; j >= from; j-- {
-					if every > 0 && (t*Tile+j+1)%every > 0 {
-						d[j] = float32(math.Inf(-1))
+					if every > 0 && (t*Tile+j+1)%every != 0 {
+						d[j] = negInf
 						continue
 					}
 					d[j] = float32(sum[i])

@@ -36,6 +36,10 @@ func TestWeights(t *testing.T) {
 			mapped, sticks := make([]float32, c.Rows*c.OutStride), make([]float32, c.Rows*c.OutStride)
 			scratch := NewScratch(c.Rows, c.DK, c.DV)
 			c.Gates(scratch, gates, stride)
+			c.Fades(scratch, fades, stride, 3)
+			for r := range c.Rows {
+				q.holdEnds(t, fmt.Sprintf("%v, row %d", s, r), r, fades[r*stride:], 3)
+			}
 			c.Fades(scratch, fades, stride, 0)
 			c.Out = mapped
 			c.RunMapped(scratch, func(dst, x []float32) {
@@ -50,6 +54,22 @@ func TestWeights(t *testing.T) {
 			}
 		}
 	})
+}
+
+// holdEnds holds fading keys of which only those that end a block are seen.
+func (q *seq) holdEnds(t *testing.T, what string, r int, fades []float32, every int) {
+	t.Helper()
+	c, sum := &q.call, 0.0
+	for p := int(c.Hi[r]) - 1; p >= int(c.Lo[r]); p-- {
+		got, want := float64(fades[p-Tile*c.FirstTile]), math.Inf(-1)
+		if (p+1)%every == 0 {
+			want = sum
+			sum += float64(q.k[p][c.DK-1])
+		}
+		if got != want && !(math.Abs(got-want) <= 3e-5*max(1, math.Abs(want))) {
+			t.Fatalf("%s: the fading at %d of every %d is %g, want %g", what, p, every, got, want)
+		}
+	}
 }
 
 func (q *seq) holdWeights(t *testing.T, what string, r int, mapped, sticks, gates, fades []float32) {
