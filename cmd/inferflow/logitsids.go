@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"slices"
 
@@ -21,8 +22,11 @@ type givenIDs struct {
 }
 
 func readIDs(r io.Reader) (in givenIDs, err error) {
-	d := json.NewDecoder(io.LimitReader(r, maxInput))
-	switch err := d.Decode(&in); {
+	d, raw := json.NewDecoder(io.LimitReader(r, maxInput)), json.RawMessage{}
+	if err = d.Decode(&raw); err == nil {
+		err = json.Unmarshal(raw, &in)
+	}
+	switch {
 	case errors.Is(err, io.EOF):
 		return in, usagef("standard input is empty; want {\"input_ids\": [1, 2, 3]}")
 	case err != nil:
@@ -31,7 +35,11 @@ func readIDs(r io.Reader) (in givenIDs, err error) {
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {
 		return in, usagef("standard input goes on after its JSON value")
 	}
-	if len(in.Input) == 0 {
+	var fields map[string]json.RawMessage
+	switch _ = json.Unmarshal(raw, &fields); {
+	case in.Input == nil:
+		return in, usagef("standard input has no input_ids, only %q; want {\"input_ids\": [1, 2, 3]}", slices.Sorted(maps.Keys(fields)))
+	case len(in.Input) == 0:
 		return in, usagef("standard input: input_ids is empty")
 	}
 	return in, nil

@@ -45,3 +45,17 @@ func TestLogitsBeyondContext(t *testing.T) {
 		}
 	}
 }
+
+// TestReadIDs: what stands beside the ids is passed over; where there are none,
+// what there is instead is told.
+func TestReadIDs(t *testing.T) {
+	for text, say := range map[string]string{
+		`{"input_ids": [1, 2]}`: "", `{"input_ids": [1], "attention_mask": [1], "token_type_ids": [[0]]}`: "", `{"input_ids": [1], "decoder_input_ids": [2]}`: "",
+		`{"input": [1], "mask": [1]}`: `has no input_ids, only ["input" "mask"]; want {"input_ids"`, `{}`: "has no input_ids", `null`: "has no input_ids",
+		`{"input_ids": []}`: "input_ids is empty", ``: "is empty; want", `{"input_ids": "a"}`: "is not {", `{"input_ids": [1]} 2`: "goes on",
+	} {
+		if _, err := readIDs(strings.NewReader(text)); (err == nil) != (say == "") || err != nil && !strings.Contains(err.Error(), say) {
+			t.Errorf("%s: %v, want %q", text, err, say)
+		}
+	}
+}

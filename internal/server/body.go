@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -134,37 +136,48 @@ var quietFields = map[string]bool{"user": true, "store": true, "metadata": true,
 	"prompt_cache_key": true, "parallel_tool_calls": true, "verbosity": true, "prediction": true, "modalities": true}
 
 // unknown logs each unknown field once, as ignoring it may surprise. Those that
-// would bind the answer to a form are refused.
+// would bind the answer to a form are refused, and those that are probably
+// misspelt.
 func (v *Server) unknown(raw []byte, into any) error {
 	var fields map[string]json.RawMessage
 	if json.Unmarshal(raw, &fields) != nil {
 		return nil
 	}
-	for name, x := range fields {
-		if strings.HasPrefix(name, "guided_") && len(name) <= 64 && string(x) != "null" {
-			return badRequest(name, "%s is not served; leave it out", name)
-		}
-	}
-	if v.o.Log == nil {
-		return nil
-	}
 	known := map[string]bool{}
 	names(reflect.TypeOf(into).Elem(), known)
-	for name := range fields {
-		if known[strings.ToLower(name)] || quietFields[name] || len(name) > 64 {
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		lower := strings.ToLower(name)
+		if len(name) > 64 || string(fields[name]) == "null" {
 			continue
 		}
-		v.mu.Lock()
-		fresh := !v.told[name] && len(v.told) < 200
-		if fresh {
-			v.told[name] = true
+		if strings.HasPrefix(name, "guided_") {
+			return badRequest(name, "%s is not served; leave it out", name)
 		}
-		v.mu.Unlock()
-		if fresh {
-			v.o.Log.Printf("the field %q of requests is not known and is passed over", name)
+		if known[lower] {
+			continue
 		}
+		if meant := misspelt(lower, known); meant != "" {
+			return badRequest(name, "%s is no field of this request; did you mean %s?", name, meant)
+		}
+		v.passOver(name)
 	}
 	return nil
+}
+
+// passOver logs a field, once.
+func (v *Server) passOver(name string) {
+	if v.o.Log == nil || quietFields[name] {
+		return
+	}
+	v.mu.Lock()
+	fresh := !v.told[name] && len(v.told) < 200
+	if fresh {
+		v.told[name] = true
+	}
+	v.mu.Unlock()
+	if fresh {
+		v.o.Log.Printf("the field %q of requests is not known and is passed over", name)
+	}
 }
 
 // names collects the JSON names of a struct.

@@ -26,12 +26,20 @@ func (v *Server) about(w http.ResponseWriter, r *http.Request) error {
 	return err
 }
 
+// tokenizeRequest and detokenizeRequest are the bodies of POST /tokenize and
+// /detokenize, as llama.cpp has them.
+type tokenizeRequest struct {
+	Content    *string `json:"content"`
+	AddSpecial bool    `json:"add_special"`
+	Parse      *bool   `json:"parse_special"`
+}
+
+type detokenizeRequest struct {
+	Tokens []int32 `json:"tokens"`
+}
+
 func (v *Server) tokenize(w http.ResponseWriter, r *http.Request) error {
-	var q struct {
-		Content    *string `json:"content"`
-		AddSpecial bool    `json:"add_special"`
-		Parse      *bool   `json:"parse_special"`
-	}
+	var q tokenizeRequest
 	if err := v.readJSON(w, r, &q); err != nil {
 		return err
 	}
@@ -50,9 +58,7 @@ func (v *Server) tokenize(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (v *Server) detokenize(w http.ResponseWriter, r *http.Request) error {
-	var q struct {
-		Tokens []int32 `json:"tokens"`
-	}
+	var q detokenizeRequest
 	if err := v.readJSON(w, r, &q); err != nil {
 		return err
 	}
