@@ -95,7 +95,7 @@ func serving(name, src string, files Files) (strong, weak bool, err error) {
 // served asks the rules of serves(…) that were declared by now.
 func (t *tracer) served(files Files) (strong, weak bool, err error) {
 	for _, r := range t.serves {
-		s, w := r.fits(files)
+		s, w := t.fits(r, files)
 		if !s && !w {
 			continue
 		}
@@ -114,11 +114,16 @@ func (t *tracer) served(files Files) (strong, weak bool, err error) {
 }
 
 // fits says whether a rule names the files: strongly by model_type or GGUF
-// architecture, weakly by a class name.
-func (r servesRule) fits(files Files) (strong, weak bool) {
+// architecture, weakly by a class name. A rule without an architecture goes by
+// those of the others: conversions take one of them.
+func (t *tracer) fits(r servesRule, files Files) (strong, weak bool) {
 	if files.Binding() == GGUF {
 		if own := ownModelType(files); own != "" {
-			return slices.Contains(r.modelTypes, own) && slices.Contains(r.gguf, files.Architecture()), false
+			rules := []servesRule{r}
+			if len(r.gguf) == 0 {
+				rules = t.serves
+			}
+			return slices.Contains(r.modelTypes, own) && slices.ContainsFunc(rules, func(o servesRule) bool { return slices.Contains(o.gguf, files.Architecture()) }), false
 		}
 		return slices.Contains(r.gguf, files.Architecture()), false
 	}

@@ -291,7 +291,7 @@ func (r *rebinder) matched() (rule servesRule, index int, ok bool, err error) {
 		own = r.files.Architecture()
 	}
 	for _, rule := range r.from.serves {
-		strong, weak := rule.fits(r.files)
+		strong, weak := r.from.fits(rule, r.files)
 		if !strong && !weak {
 			continue
 		}

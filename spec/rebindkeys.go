@@ -82,6 +82,7 @@ func (r *rebinder) describe() error {
 	if down, ok := r.to.views["blk.0.ffn_down.weight"]; ok && meta[r.result.Architecture+width] == nil {
 		meta[r.result.Architecture+width] = uint32(down.Shape.Cols())
 	}
+	r.sharedWidth(meta)
 	if meta[OwnConfigKey], err = r.ownConfig(); err != nil {
 		return err
 	}
@@ -92,6 +93,20 @@ func (r *rebinder) describe() error {
 	r.result.Metadata, r.to.config = meta, maps.Clone(meta)
 	r.to.config[convertingKey] = true
 	return nil
+}
+
+// sharedWidth adds the width of the experts that all tokens see.
+func (r *rebinder) sharedWidth(meta map[string]any) {
+	const key, part = ".expert_shared_feed_forward_length", ".ffn_down_shexp.weight"
+	if meta[r.result.Architecture+key] != nil {
+		return
+	}
+	for _, name := range r.to.order {
+		if v := r.to.views[name]; strings.HasSuffix(name, part) && len(v.Shape) == 2 {
+			meta[r.result.Architecture+key] = uint32(v.Shape.Cols())
+			return
+		}
+	}
 }
 
 // likeBefore is a setting as a class wants it: whole numbers without a point,

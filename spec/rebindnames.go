@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// bare are GGUF tensors whose names end in neither .weight nor .bias.
-var bare = []string{".ssm_a", ".ssm_d", ".ssm_dt", ".z_l_init"}
+// complete are ends of GGUF's names that take no .weight.
+var complete = []string{".weight", ".bias", ".scale", ".ssm_a", ".ssm_d", ".ssm_dt", ".z_l_init", ".exp_probs_b"}
 
 // bareHF are tensors of folders whose names end so, though GGUF adds .weight.
 var bareHF = []string{".sinks", ".experts.gate_up_proj", ".experts.down_proj"}
@@ -19,8 +19,7 @@ func (r *rebinder) targetNames(a askedTensor) []string {
 		suffix = ".weight"
 	}
 	names := r.candidates(base + suffix)
-	if full := r.candidates(a.name); len(full) > 0 && a.name == base &&
-		(strings.HasSuffix(full[0], ".bias") || slices.ContainsFunc(bare, func(s string) bool { return strings.HasSuffix(full[0], s) })) {
+	if full := r.candidates(a.name); len(full) > 0 && a.name == base && slices.ContainsFunc(complete, func(s string) bool { return strings.HasSuffix(full[0], s) }) {
 		names = full
 	}
 	switch {

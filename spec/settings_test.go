@@ -148,7 +148,7 @@ func TestNotes(t *testing.T) {
 	}{
 		{Options{}, nil},
 		{Options{SpecFile: writeSpec(t, src)}, nil},
-		{Options{SpecFile: writeSpec(t, other)}, []string{`the specification foreign.star says it serves model_type ["other"], gguf ["llama"] under a condition (when) or model_type ["aquila" "xverse" "Yi" "internlm3" "emu3_text_model"], gguf ["xverse"]; this model is model_type "llama", architectures ["LlamaForCausalLM"]`}},
+		{Options{SpecFile: writeSpec(t, other)}, []string{`the specification foreign.star says it serves model_type ["other"], gguf ["llama"] under a condition (when) or model_type ["xverse"], gguf ["xverse"] or model_type ["aquila" "Yi" "internlm3" "emu3_text_model"], gguf ["llama" "xverse"] under a condition (when); this model is model_type "llama", architectures ["LlamaForCausalLM"]`}},
 		{Options{Set: set}, []string{"the specification llama.star never reads frobnication, which was set by hand"}},
 		{Options{Name: "llama", SpecFile: writeSpec(t, src), Set: set}, []string{"the specification foreign.star never reads frobnication, which was set by hand"}},
 	} {
