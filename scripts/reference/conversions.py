@@ -52,16 +52,16 @@ def loaded(folder, golden, hidden):
             raise
     from safetensors.torch import load_file
     t = load_file(folder / 'model.safetensors')
-    name = 'model.embed_tokens.weight' if config.get('tie_word_embeddings') else 'lm_head.weight'
+    head = t.get('lm_head.weight', t.get('model.embed_tokens.weight')).float() / config.get('logits_scaling', 1)
     try:
-        return transformers.AutoModel.from_pretrained(folder, **how).eval(), t[name].float()
+        return transformers.AutoModel.from_pretrained(folder, **how).eval(), head
     except ValueError as e:
         if 'Unrecognized configuration class' not in str(e):
             raise
     kind = type(transformers.AutoConfig.from_pretrained(folder))  # one that no mapping has
     module = importlib.import_module(kind.__module__.replace('.configuration_', '.modeling_'))
     cls = next(c for n, c in vars(module).items() if n.endswith('TextModel') and getattr(c, 'config_class', c) is kind or n == kind.__name__.replace('Config', 'Model'))
-    return cls.from_pretrained(folder, **how).eval(), t[name].float()
+    return cls.from_pretrained(folder, **how).eval(), head
 
 
 def reference(folder, golden, hidden=False, stepwise=False):
