@@ -14,13 +14,16 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 )
 
 const (
 	partialSuffix = ".partial"
-	maxAttempts   = 5 // in a row without a byte gained
+	maxAttempts   = 5 // in a row without a byte gained,
 	stallAfter    = 60 * time.Second
+
+	refusedAttempts = 2 // and where connections are refused
 )
 
 // remote is a file on a server, with what is known of it beforehand.
@@ -168,7 +171,11 @@ func (t *transfer) run(ctx context.Context) error {
 		if t.best > before {
 			failed = 0
 		}
-		if failed++; failed >= maxAttempts {
+		most := maxAttempts
+		if errors.Is(err, syscall.ECONNREFUSED) {
+			most = refusedAttempts // nobody listens: waiting seldom helps
+		}
+		if failed++; failed >= most {
 			return t.broken(fmt.Errorf("gave up after %d attempts: %w", failed, err))
 		}
 		pause := t.p.wait(failed)

@@ -3,12 +3,14 @@ package pull
 import (
 	"context"
 	"errors"
+	"net"
 	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -222,5 +224,20 @@ func TestContentRange(t *testing.T) {
 		if a, b := contentRange(s); a != want[0] || b != want[1] {
 			t.Errorf("%q: %d, %d; want %v", s, a, b, want)
 		}
+	}
+}
+
+// TestRefusedConnection: where nobody listens, one more attempt is enough.
+func TestRefusedConnection(t *testing.T) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	pauses := 0
+	_, err = Resolve(context.Background(), "http://"+l.Addr().String()+"/m.gguf", Options{Cache: t.TempDir(), Getenv: func(string) string { return "" },
+		wait: func(int) time.Duration { pauses++; return 0 }})
+	if !errors.Is(err, syscall.ECONNREFUSED) || !strings.Contains(err.Error(), "gave up after 2 attempts") || pauses != 1 {
+		t.Errorf("%d pauses, %v", pauses, err)
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -157,6 +158,9 @@ func safeRedirect(req *http.Request, via []*http.Request) error {
 	return nil
 }
 
+// fileEndings are those of files of models, which no repository is named by.
+var fileEndings = []string{".gguf", ".safetensors", ".bin", ".pt", ".pth", ".zip"}
+
 // understand parses a reference; path is set if it is a local one.
 func (p *puller) understand(ref string) (t target, path string, err error) {
 	if ref == "" {
@@ -178,7 +182,13 @@ func (p *puller) understand(ref string) (t target, path string, err error) {
 	}
 	if strings.ContainsAny(ref, `/\`) || filepath.Ext(ref) == ".gguf" || !errors.Is(err, os.ErrNotExist) {
 		hint := ""
-		if _, herr := parseHF("hf:" + ref); herr == nil && filepath.IsLocal(ref) {
+		_, herr := parseHF("hf:" + ref)
+		file := strings.Count(ref, "/") == 1 && slices.Contains(fileEndings, strings.ToLower(filepath.Ext(ref))) // owner/repo is no file
+		switch {
+		case herr != nil || !filepath.IsLocal(ref):
+		case file:
+			hint = "; one on Hugging Face is hf:owner/repository/" + filepath.Base(ref)
+		default:
 			hint = fmt.Sprintf("; if it is on Hugging Face, write hf:%s", ref)
 		}
 		if errors.Is(err, os.ErrNotExist) {

@@ -72,6 +72,7 @@ func TestUnknownNames(t *testing.T) {
 		{"zzzzzzzz", ErrUnknown, "smollm2, gemma3-270m"},
 		{"./nothing", ErrNotFound, "nothing"},
 		{"owner/repo", ErrNotFound, "write hf:owner/repo"},
+		{"owner/x.gguf", ErrNotFound, "hf:owner/repository/x.gguf"}, {"owner/repo/x.gguf", ErrNotFound, "write hf:owner/repo/x.gguf"},
 		{"nothing.gguf", ErrNotFound, "nothing.gguf"},
 		{"", ErrReference, "empty"},
 		{"hf:owner", ErrReference, "hf:owner/repo/file.gguf"},

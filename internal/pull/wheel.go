@@ -67,7 +67,7 @@ func (p *puller) wheel(ctx context.Context, client *http.Client, c pipConfig, pa
 	f, err := p.findWheel(ctx, client, c, part)
 	if errors.Is(err, ErrDenied) {
 		// pip knows other ways to log in: .netrc, keyrings.
-		p.Note(fmt.Sprintf("%s: %v; trying pip", label, err))
+		p.Note(fmt.Sprintf("%s: the index asks for a login; trying pip, which may know one", label))
 		return p.pipDownload(ctx, part, label, dir)
 	}
 	if err != nil {
