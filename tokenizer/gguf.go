@@ -21,7 +21,7 @@ type Meta interface {
 
 // Errors that callers branch on.
 var (
-	ErrNoTokenizer = errors.New("the file holds no tokenizer")
+	ErrNoTokenizer = errors.New("there is no tokenizer")
 	ErrUnsupported = errors.New("a kind of tokenizer that is not read")
 	ErrInvalid     = errors.New("the tokenizer is not valid")
 )

@@ -172,6 +172,7 @@ func (f *textFlags) vectors(ctx context.Context, s *embed.Service, texts []strin
 	w := bufio.NewWriter(os.Stdout)
 	tokens := 0
 	for at := 0; at < len(texts); at += chunk {
+		f.embed.Before = at
 		enc, err := s.Encode(texts[at:min(at+chunk, len(texts))], f.embed)
 		if err != nil {
 			return hintTruncate(err)

@@ -189,7 +189,9 @@ func (s *Service) Rows(ctx context.Context, texts []Text) ([][][]float32, error)
 	return out, nil
 }
 
+// check refuses what cannot be computed; messages count texts from 1.
 func (s *Service) check(i int, t *Text) error {
+	i++
 	switch n := len(t.IDs); {
 	case n == 0:
 		return fmt.Errorf("embed: %w: text %d has no tokens", ErrRequest, i)

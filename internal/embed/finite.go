@@ -71,11 +71,11 @@ func (s *Service) bound(i int, text string, n int, o Options) (kept string, cut 
 }
 
 func (s *Service) beyond(i, n int) error {
-	return fmt.Errorf("embed: %w: text %d has %d bytes; %d tokens are at most %d bytes", ErrTooLong, i, n, s.most, s.spells())
+	return fmt.Errorf("embed: %w: text %d has %d bytes; %d tokens are at most %d bytes", ErrTooLong, i+1, n, s.most, s.spells())
 }
 
 // sparse refuses a text that was cut at its bytes and has fewer tokens than are
 // taken: what of its rest would have stayed is unknown.
 func (s *Service) sparse(i int) error {
-	return fmt.Errorf("embed: %w: text %d: its first %d bytes are fewer than %d tokens: cut it before it is sent", ErrRequest, i, s.spells(), s.most)
+	return fmt.Errorf("embed: %w: text %d: its first %d bytes are fewer than %d tokens: cut it before it is sent", ErrRequest, i+1, s.spells(), s.most)
 }

@@ -45,7 +45,7 @@ func (s *Service) EncodePairs(pairs [][2]string, o Options) ([]Text, error) {
 		case errors.Is(err, tokenizer.ErrNoPair):
 			return nil, fmt.Errorf("embed: %w", err)
 		case err != nil:
-			return nil, fmt.Errorf("embed: %w: pair %d: %w", ErrRequest, i, err)
+			return nil, fmt.Errorf("embed: %w: pair %d: %w", ErrRequest, i+1, err)
 		case short && cut == 0:
 			return nil, s.sparse(i)
 		}

@@ -22,6 +22,7 @@ type Options struct {
 	// Unscaled leaves a vector that loses numbers to Dimensions as it is. Without
 	// it, one that had length 1 has it again.
 	Unscaled bool
+	Before   int // texts of the same list that were encoded before these; messages count them
 }
 
 // prompt is the text before each text.
@@ -74,7 +75,7 @@ func (s *Service) Encode(texts []string, o Options) ([]Text, error) {
 	}
 	out := make([]Text, len(texts))
 	err = Each(len(texts), encodeAtOnce, func(i int) (err error) {
-		out[i], err = s.encode(i, prompt, texts[i], skip, o)
+		out[i], err = s.encode(o.Before+i, prompt, texts[i], skip, o)
 		return err
 	})
 	if err != nil {
@@ -113,7 +114,7 @@ func (s *Service) encode(i int, prompt, text string, skip int, o Options) (Text,
 	}
 	ids, err := s.ids(prompt + text)
 	if err != nil {
-		return Text{}, fmt.Errorf("embed: %w: text %d: %w", ErrRequest, i, err)
+		return Text{}, fmt.Errorf("embed: %w: text %d: %w", ErrRequest, i+1, err)
 	}
 	if short && len(ids) <= s.most {
 		return Text{}, s.sparse(i)

@@ -80,19 +80,26 @@ func (m *Model) size(keys, values attn.Elem) error {
 	} else {
 		l.Blocks = per * l.Seqs // they take nothing
 	}
-	if l.Blocks < per {
+	short := l.Blocks < per
+	if short {
 		l.Tokens = l.Blocks * batch.BlockTokens
 		if l.Source > 0 {
 			l.Tokens = l.Blocks / 2 * batch.BlockTokens
 			l.Source = l.Tokens
 		}
+	}
+	if l.Blocks < 2 || l.Tokens < 1 {
+		return fmt.Errorf("model: %s of key/value memory hold no sequence; one block of 16 tokens takes %s. Ask for more with --kv-memory", Bytes(pool), Bytes(int64(m.BlockBytes)))
+	}
+	if short {
 		m.notice(fmt.Sprintf("the context is %d tokens: the key/value memory of %s holds no more", l.Tokens, Bytes(pool)))
 	}
 	if rows, _ := graph.Lead(m.Traced.Graph); l.Tokens < rows+2 {
-		return fmt.Errorf("model: the context of %d tokens holds no text: %d rows of the model's own stand before each; ask for more with --context", l.Tokens, rows)
-	}
-	if l.Blocks < 2 || l.Tokens < 1 {
-		return fmt.Errorf("model: %s of key/value memory hold no sequence; one block of 16 tokens takes %s", Bytes(pool), Bytes(int64(m.BlockBytes)))
+		more := "--context"
+		if short {
+			more = "--kv-memory"
+		}
+		return fmt.Errorf("model: the context of %d tokens holds no text: %d rows of the model's own stand before each; ask for more with %s", l.Tokens, rows, more)
 	}
 	m.Limits, m.KVBytes = l, int64(l.Blocks)*int64(m.BlockBytes)
 	return nil

@@ -100,6 +100,11 @@ func (v *Server) begin(w http.ResponseWriter, r *http.Request, q any, name *stri
 	if err := v.readJSON(w, r, q); err != nil {
 		return nil, err
 	}
+	if *name != "" { // before what this model does not give: another was asked for
+		if err := v.known(*name); err != nil {
+			return nil, err
+		}
+	}
 	e, err := v.texts(output)
 	if err != nil {
 		return nil, err

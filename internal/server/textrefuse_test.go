@@ -87,7 +87,7 @@ func TestTextsRefused(t *testing.T) {
 		{"embeddings", `"input": [[1], [2, 3, null]]`, "input[1][2] is null"},
 		{"embeddings", `"input": [{"a": null}]`, "is expected"},
 		{"embeddings", `"input": "` + long + `"`, "9000 bytes"},
-		{"embeddings", `"input": ["a", "` + long + `"]`, "text 1 has 9000 bytes"},
+		{"embeddings", `"input": ["a", "` + long + `"]`, "text 2 has 9000 bytes"},
 		{"embeddings", `"input": [` + some + `]`, "bytes together"},
 		{"rerank", `"query": "a", "documents": [null, "b"]`, "documents[0] is neither"},
 		{"rerank", `"query": "a", "documents": [{"text": null}]`, "documents[0] is neither"},

@@ -254,6 +254,9 @@ func TestEmbeddings(t *testing.T) {
 	if code, _ := answer(t, h, "/v1/embeddings", `{"model": "tiny", "truncate": true, "input": "`+long+`"}`, &one); code != 200 || one.Usage.Total != 24 {
 		t.Errorf("a cut text: %d, %+v", code, one.Usage)
 	}
+	if code, why := answer(t, h, "/v1/classify", `{"model": "sentiment", "input": "a cat"}`, nil); code != 404 || !strings.Contains(why, `"sentiment" is not served here`) {
+		t.Errorf("classes of another model: %d %s", code, why)
+	}
 	if code, why := answer(t, h, "/v1/classify", `{"model": "tiny", "input": "a cat"}`, nil); code != 400 || !strings.Contains(why, "/v1/embeddings") {
 		t.Errorf("classes of vectors: %d %s", code, why)
 	}
