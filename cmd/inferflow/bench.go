@@ -39,7 +39,9 @@ prefill of 32, 128, 512 and 2048 tokens, decode at depths 0, 512 and 2048 of
 Prompts are random ids of a fixed generator.
 
 Of a model that reads whole texts (an encoder) texts of these lengths are
-measured, one at a time, and no decoding: it has none.
+measured, one at a time, and no decoding: it has none. An encoder-decoder is
+refused (its steps need a source; run --stats shows their speed), and so are
+lengths that its context does not hold.
 
 Bytes a token are those of packed weights, keys and values that a token has to
 read, by calculation; their share is that of the read bandwidth, which is

@@ -12,7 +12,6 @@ import (
 	"github.com/inferflow/inferflow/internal/model"
 	"github.com/inferflow/inferflow/internal/pull"
 	"github.com/inferflow/inferflow/quant"
-	"github.com/inferflow/inferflow/spec"
 )
 
 func convertCommand() *cobra.Command {
@@ -41,7 +40,7 @@ value that was taken; --set KEY=VALUE gives another.`,
 		RunE: func(c *cobra.Command, args []string) error {
 			var done convert.Written
 			o := convert.Options{Notice: notice, Force: force, Done: func(w convert.Written) { done = w }}
-			o.Spec = spec.Choose(specFile)
+			o.Spec = chooseSpec(specFile)
 			var err error
 			if o.Spec.Set, err = parseSet(set); err != nil {
 				return err

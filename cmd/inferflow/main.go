@@ -13,6 +13,7 @@ import (
 	"unicode"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/inferflow/inferflow/internal/program"
 	"github.com/inferflow/inferflow/internal/sample"
@@ -87,6 +88,15 @@ func revision() string {
 	if version != "dev" || !ok {
 		return version
 	}
+	return revisionOf(info)
+}
+
+// revisionOf is the module's version where it was fetched as one, else the
+// commit that it was built from, where the build says it.
+func revisionOf(info *debug.BuildInfo) string {
+	if v := info.Main.Version; v != "" && v != "(devel)" {
+		return v
+	}
 	for _, s := range info.Settings {
 		if s.Key == "vcs.revision" && len(s.Value) >= 12 {
 			return "dev-" + s.Value[:12]
@@ -105,14 +115,15 @@ func rootCommand() *cobra.Command {
 		SilenceUsage:  true,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("unknown command %q; see inferflow --help", args[0])
+				return unknownCommand(c, args[0])
 			}
 			return c.Help()
 		},
-		Args: cobra.ArbitraryArgs,
+		Args:             cobra.ArbitraryArgs,
+		PersistentPreRun: func(c *cobra.Command, args []string) { asked = c.Name() },
 	}
 	root.SetFlagErrorFunc(func(c *cobra.Command, err error) error {
-		return usagef("%w; see %s --help", err, c.CommandPath())
+		return usagef("%w; see %s --help", flagError(err), c.CommandPath())
 	})
 	root.AddCommand(
 		runCommand(),
@@ -124,8 +135,44 @@ func rootCommand() *cobra.Command {
 		perplexityCommand(),
 		embedCommand(), rerankCommand(), classifyCommand(), fillMaskCommand(),
 		benchCommand(), explainCommand(), specCommand(),
+		&cobra.Command{Use: "version", Short: "Print the version", Args: argsBetween(0, 0, "no arguments"), Run: func(*cobra.Command, []string) { fmt.Println("inferflow version", revision()) }},
 	)
 	return root
+}
+
+// asked is the name of the command that runs.
+var asked string
+
+// unknownCommand says which command was probably meant.
+func unknownCommand(c *cobra.Command, name string) error {
+	hint := ""
+	c.SuggestionsMinimumDistance = 2
+	if near := c.SuggestionsFor(name); len(near) > 0 {
+		hint = fmt.Sprintf("; did you mean %s", strings.Join(near, " or "))
+	}
+	what := strings.TrimPrefix(c.CommandPath()+" ", "inferflow ")
+	return usagef("unknown command %s%q%s; see %s --help", what, name, hint, c.CommandPath())
+}
+
+// wanted says what a flag of a type takes.
+var wanted = map[string]string{"int": "a whole number", "int64": "a whole number", "uint64": "a whole number that is not negative", "float32": "a number", "float64": "a number",
+	"bool": "true or false", "duration": "a time such as 30s or 2m", "intSlice": "whole numbers with commas between them"}
+
+// flagError tells a value that a flag does not take without the words of the
+// library that read it.
+func flagError(err error) error {
+	var bad *pflag.InvalidValueError
+	if !errors.As(err, &bad) {
+		return err
+	}
+	want, ok := wanted[bad.GetFlag().Value.Type()]
+	switch {
+	case !ok:
+		return err
+	case errors.Is(err, strconv.ErrRange):
+		return fmt.Errorf("--%s %q: the number is out of range", bad.GetFlag().Name, bad.GetValue())
+	}
+	return fmt.Errorf("--%s %q: want %s", bad.GetFlag().Name, bad.GetValue(), want)
 }
 
 // exactArgs and the like are cobra's checks as usage errors.

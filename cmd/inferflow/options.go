@@ -13,7 +13,6 @@ import (
 	"github.com/inferflow/inferflow/internal/model"
 	"github.com/inferflow/inferflow/internal/server"
 	"github.com/inferflow/inferflow/internal/sys"
-	"github.com/inferflow/inferflow/spec"
 )
 
 // modelFlags are the flags of every command that opens a model.
@@ -58,7 +57,7 @@ func (f *modelFlags) options() (model.Options, error) {
 	if o.KVMemory, err = parseBytes(f.memory); err != nil {
 		return o, usagef("--kv-memory: %w", err)
 	}
-	o.Spec = spec.Choose(f.spec)
+	o.Spec = chooseSpec(f.spec)
 	o.Spec.AllowUnused = f.allowUnused
 	o.Spec.Set, err = parseSet(f.set)
 	return o, err

@@ -40,6 +40,11 @@ but its first token is scored.`,
   inferflow perplexity perplexity.ini`,
 		Args: argsBetween(1, 1, "one model"),
 		RunE: func(c *cobra.Command, args []string) error {
+			if fs := c.Flags(); fs.Changed("context") && !fs.Changed("ctx") {
+				if err := fs.Set("ctx", fmt.Sprint(f.context)); err != nil {
+					return err
+				}
+			}
 			p := perplexityRun{model: &f, ref: args[0], file: file, ctx: ctx, chunks: chunks, half: true}
 			r, err := p.run(c.Context(), c.Flags())
 			if err != nil {
@@ -50,7 +55,8 @@ but its first token is scored.`,
 	}
 	f.add(c.Flags())
 	c.Flags().StringVarP(&file, "file", "f", "", "text file")
-	c.Flags().IntVar(&ctx, "ctx", 512, "tokens of a window")
+	c.Flags().IntVar(&ctx, "ctx", 512, "tokens of a window; --context says the same")
+	_ = c.Flags().MarkHidden("context")
 	c.Flags().IntVar(&chunks, "chunks", 0, "windows at most; 0: all")
 	c.Flags().BoolVar(&asJSON, "json", false, "print {ppl, stderr, nll, tokens}")
 	return c

@@ -9,6 +9,8 @@ import (
 	"net/http"
 	"os"
 	"os/signal"
+	"slices"
+	"strings"
 	"syscall"
 	"time"
 
@@ -30,7 +32,8 @@ func serveCommand() *cobra.Command {
 		Long: `Serves a model at http://HOST:PORT/v1: chat/completions, completions, models; a
 model that reads texts (an encoder, a folder of sentence-transformers, a
 classifier, a masked-LM) serves embeddings, rerank, classify or fill-mask instead
-(docs/embeddings.md).
+(docs/embeddings.md). To an encoder-decoder the field "task" of a request says what
+is asked, as --task of run does: "summarize", "translate:en-fr".
 /health tells whether requests are taken, /metrics has gauges. Without MODEL the
 demo model is served. An .ini file of the C++ Inferflow is served as it says:
 port, model, its model_spec.json, prompt template, decoding strategy; flags win.`,
@@ -46,6 +49,9 @@ port, model, its model_spec.json, prompt template, decoding strategy; flags win.
 			o, err := f.options()
 			if err != nil {
 				return err
+			}
+			if !slices.Contains(serveTasks, task) && task != "" {
+				return usagef("--task %q: want %s", task, strings.Join(serveTasks, ", "))
 			}
 			ref := demoName
 			if len(args) == 1 {
@@ -89,13 +95,16 @@ port, model, its model_spec.json, prompt template, decoding strategy; flags win.
 	c.Flags().StringVar(&host, "host", "127.0.0.1", "address to listen on; 0.0.0.0 for all")
 	c.Flags().IntVar(&port, "port", 8080, "port to listen on")
 	c.Flags().StringVar(&task, "task", "", "what is served: generate, embed, rerank, classify or fill-mask (default: what the model's files are made for)")
-	c.Flags().StringVar(&name, "name", "", "name of the model in the API (default: as it was given, or the file's)")
+	c.Flags().StringVar(&name, "name", "", "name of the model in the API (default: the short name that was given, else that of the file or folder, which is then also found as it was given)")
 	c.Flags().StringSliceVar(&aliases, "alias", nil, "further names for the model")
 	c.Flags().StringVar(&origins, "origins", "", `web pages that may call, such as https://example.org or "*" (default: those of this machine)`)
 	c.Flags().DurationVar(&grace, "grace", 30*time.Second, "time that requests under way have to finish after a signal to end")
 	c.Flags().BoolVar(&quiet, "quiet", false, "do not log requests")
 	return c
 }
+
+// serveTasks are the values of --task.
+var serveTasks = []string{"generate", "embed", "rerank", "classify", "fill-mask"}
 
 // servedName is a short name as it was given, else the file's name.
 func servedName(ref, file string) string {

@@ -47,9 +47,6 @@ func (v *served) output(ctx context.Context, o model.Options, task string) (outp
 		return spec.OutputEmbedding, true, nil
 	case "classify":
 		return embed.OutputScores, true, nil
-	case "rerank", "":
-	default:
-		return "", false, usagef("--task %q: want generate, embed, rerank, classify or fill-mask", task)
 	}
 	if task == "" && v.ref == demoName {
 		return embed.OutputLogits, false, nil
@@ -117,8 +114,11 @@ func (v *served) handler(ctx context.Context, task string, o model.Options, so *
 		return nil, nil, err
 	}
 	named := func(file string) {
-		if so.Name == "" {
-			so.Name = servedName(v.name, file)
+		if so.Name != "" {
+			return
+		}
+		if so.Name = servedName(v.name, file); so.Name != v.name && v.ini == nil {
+			so.Aliases = append(so.Aliases, v.name)
 		}
 	}
 	if !whole {

@@ -18,7 +18,7 @@ func specCommand() *cobra.Command {
 		Args:  cobra.ArbitraryArgs,
 		RunE: func(c *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usagef("unknown command spec %q; see inferflow spec --help", args[0])
+				return unknownCommand(c, args[0])
 			}
 			return c.Help()
 		},

@@ -46,12 +46,21 @@ Exit status 1 where something does not fit.`,
 	return c
 }
 
+// chooseSpec is spec.Choose, but that a folder, which is no specification, does
+// not hide a shipped one of its name.
+func chooseSpec(ref string) spec.Options {
+	if info, err := os.Stat(ref); err == nil && info.IsDir() && slices.Contains(spec.Library(), ref) {
+		return spec.Options{Name: ref}
+	}
+	return spec.Choose(ref)
+}
+
 func runCheck(c *cobra.Command, args []string, f checkFlags) error {
 	ref := ""
 	if len(args) == 2 {
 		ref = args[0]
 	}
-	o := spec.Choose(ref)
+	o := chooseSpec(ref)
 	o.AllowUnused = f.allowUnused
 	set, err := parseSet(f.set)
 	if err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -12,6 +13,23 @@ import (
 	"github.com/inferflow/inferflow/spec"
 )
 
+// specInfo is a shipped specification as spec list --json prints it.
+type specInfo struct {
+	Name       string   `json:"name"`
+	Title      string   `json:"title"`
+	Lines      int      `json:"lines"`
+	ModelTypes []string `json:"model_types"`
+	Classes    []string `json:"architectures"`
+	GGUF       []string `json:"gguf"`
+	When       bool     `json:"conditional"` // some rule has a further condition
+	NotCovered string   `json:"not_covered"`
+}
+
+func infoOf(i spec.Info) specInfo {
+	list := func(l []string) []string { return append([]string{}, l...) }
+	return specInfo{i.Name, i.Title, i.Lines, list(i.ModelTypes), list(i.Classes), list(i.GGUF), i.When, i.NotCovered}
+}
+
 func specListCommand() *cobra.Command {
 	var asJSON bool
 	c := &cobra.Command{
@@ -19,14 +37,14 @@ func specListCommand() *cobra.Command {
 		Short: "List the shipped specifications and what they serve",
 		Args:  argsBetween(0, 0, "no arguments"),
 		RunE: func(c *cobra.Command, args []string) error {
-			var infos []spec.Info
+			var infos []specInfo
 			t := table{head: []string{"name", "lines", "model_type", "gguf", ""}, right: []bool{false, true}, limit: terminalWidth(os.Stdout)}
 			for _, name := range spec.Library() {
 				i, err := spec.Describe(name)
 				if err != nil {
 					return err
 				}
-				infos = append(infos, i)
+				infos = append(infos, infoOf(i))
 				t.add(name, fmt.Sprint(i.Lines), strings.Join(i.ModelTypes, " "), strings.Join(i.GGUF, " "), i.Title)
 			}
 			if asJSON {
@@ -50,6 +68,9 @@ func specShowCommand() *cobra.Command {
 		Args:    argsBetween(1, 1, "one name"),
 		RunE: func(c *cobra.Command, args []string) error {
 			text, err := spec.Show(args[0])
+			if errors.Is(err, spec.ErrNoSpec) {
+				return usagef("no shipped specification is named %q; inferflow spec list shows them", args[0])
+			}
 			if err != nil {
 				return err
 			}
