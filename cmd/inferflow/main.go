@@ -15,6 +15,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/inferflow/inferflow/chat/jinja"
+	"github.com/inferflow/inferflow/internal/complete"
 	"github.com/inferflow/inferflow/internal/program"
 	"github.com/inferflow/inferflow/internal/sample"
 	"github.com/inferflow/inferflow/internal/server"
@@ -59,6 +61,9 @@ var inner = regexp.MustCompile(`(^|: )(?:batch|bench|chat|complete|config|conver
 // words is an error without the names of the packages that it came through.
 func words(err error) string {
 	text := server.Short(err.Error())
+	if strings.Contains(text, complete.ErrTemplate.Error()) { // which says the same
+		text = strings.Replace(text, ": "+jinja.ErrRaised.Error()+": ", ": ", 1)
+	}
 	for {
 		short := inner.ReplaceAllString(text, "$1")
 		if short == text {

@@ -8,6 +8,8 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/inferflow/inferflow/chat/jinja"
+	"github.com/inferflow/inferflow/internal/complete"
 	"github.com/inferflow/inferflow/internal/sample"
 )
 
@@ -16,8 +18,9 @@ func TestWords(t *testing.T) {
 	for text, want := range map[string]string{
 		"complete: m: embed: the text has no mask": "m: the text has no mask",
 		"sys: model: stat a: no such file":         "stat a: no such file",
-		"a/model: b":                               "a/model: b",
-		"my spec: c":                               "my spec: c",
+		complete.ErrTemplate.Error() + ": jinja: line 1, column 2: " + jinja.ErrRaised.Error() + ": no": "the chat template refused the conversation: line 1, column 2: no",
+		"a/model: b": "a/model: b",
+		"my spec: c": "my spec: c",
 	} {
 		if got := words(fmt.Errorf("%w", errors.New(text))); got != want {
 			t.Errorf("%q: %q, want %q", text, got, want)

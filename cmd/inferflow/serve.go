@@ -65,12 +65,9 @@ port, model, its model_spec.json, prompt template, decoding strategy; flags win.
 				return usagef("--port %d: want 1 to 65535, or 0 for any free one", port)
 			}
 			// The port is taken first, so that a busy one is told before a long load.
-			l, err := net.Listen("tcp", net.JoinHostPort(host, fmt.Sprint(port)))
+			l, err := listen(host, port)
 			if err != nil {
-				if errors.Is(err, syscall.EADDRINUSE) {
-					return fmt.Errorf("serve: %w; choose another with --port", err)
-				}
-				return fmt.Errorf("serve: %w; --host takes an address of this machine", err)
+				return err
 			}
 			defer l.Close()
 			so := server.Options{Name: name, Aliases: aliases, Version: revision(), Origins: origins, Host: host}
@@ -101,6 +98,17 @@ port, model, its model_spec.json, prompt template, decoding strategy; flags win.
 	c.Flags().DurationVar(&grace, "grace", 30*time.Second, "time that requests under way have to finish after a signal to end")
 	c.Flags().BoolVar(&quiet, "quiet", false, "do not log requests")
 	return c
+}
+
+func listen(host string, port int) (net.Listener, error) {
+	l, err := net.Listen("tcp", net.JoinHostPort(host, fmt.Sprint(port)))
+	switch {
+	case errors.Is(err, syscall.EADDRINUSE):
+		return nil, fmt.Errorf("serve: %w; choose another with --port", err)
+	case err != nil:
+		return nil, fmt.Errorf("serve: %w; --host takes an address of this machine", err)
+	}
+	return l, nil
 }
 
 // serveTasks are the values of --task.

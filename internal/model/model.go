@@ -11,6 +11,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"syscall"
 
 	"github.com/inferflow/inferflow/internal/batch"
 	"github.com/inferflow/inferflow/internal/compile"
@@ -277,6 +278,9 @@ func (m *Model) Load() error {
 		program.Assign(p)
 		s, err := cpu.Load(p, m.files, cpu.Options{Limits: m.Limits, Team: m.team, Keys: keys, Values: values,
 			Profile: m.o.Profile, RefuseNaN: true, Release: func(name string) { _ = m.files.Release(name) }})
+		if errors.Is(err, syscall.ENOMEM) {
+			return fmt.Errorf("model: %s: %w", m.Name, err)
+		}
 		if err != nil {
 			return err
 		}

@@ -35,8 +35,8 @@ func NewArena(bytes int) (*Arena, error) {
 	}
 	mem, free, err := allocate(bytes)
 	if err != nil {
-		return nil, fmt.Errorf("sys: arena: reserving %d bytes (%.1f GiB): %w: the system gives no more memory; take a smaller model or a smaller type of its weights, a shorter context, fewer sequences or rows at once, or raise the limit on memory (ulimit -v, the container's)",
-			bytes, float64(bytes)/(1<<30), err)
+		return nil, fmt.Errorf("sys: arena: reserving %.1f GiB (%d bytes): %w: the system gives no more memory; take a smaller model or a smaller type of its weights, a shorter context, fewer sequences or rows at once, or raise the limit on memory (ulimit -v, the container's)",
+			float64(bytes)/(1<<30), bytes, err)
 	}
 	return &Arena{mem: mem, free: free}, nil
 }
