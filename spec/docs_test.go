@@ -115,3 +115,35 @@ func linears(g *graph.Graph) []string {
 	slices.Sort(list)
 	return list
 }
+
+// TestRecipes traces what the guide says can be said with the words that there are.
+func TestRecipes(t *testing.T) {
+	guide, err := os.ReadFile("../docs/spec.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := regexp.MustCompile("(?s)```python\n(# recipes.star.*?)```").FindSubmatch(guide)
+	if m == nil {
+		t.Fatal("the guide has no recipes")
+	}
+	use := string(m[1]) + `
+unchecked("num_attention_heads", "num_key_value_heads")
+def model(c):
+    x = embed("model.embed_tokens")
+    y = heads(x, 8)
+    chosen_experts(softmax(slice(x, 0, 8)), 8, 0.9)
+    a = hidden_keys(y, y, y, slice(x, 0, 1)) + strided(y, y, y, 3)
+    a += slots(y, y, y, -softplus(reshape(slice(x, 0, 24), [6, 4])), 4)
+    x += merge(a) + over_text(x) + pair_rows("model.embed_tokens", 199) + linear(x, tensor("model.layers.0.self_attn.q_proj"))
+    return linear(x, "lm_head", tied = "model.embed_tokens")
+`
+	defined := regexp.MustCompile(`(?m)^def (\w+)`).FindAllStringSubmatch(string(m[1]), -1)
+	for _, d := range defined {
+		if strings.Count(use, d[1]+"(") < 2 {
+			t.Errorf("the recipe %s is not tried", d[1])
+		}
+	}
+	if _, err := trace("recipes.star", use, loadShapes(t, "llama.hf"), Options{AllowUnused: true}); err != nil {
+		t.Error(err)
+	}
+}

@@ -21,6 +21,8 @@ var wordHints = []struct{ says, hint string }{
 	{"weight - weight", "param(w) makes a value of a weight"},
 	{"weight * weight", "param(w) makes a value of a weight"},
 	{"weight / weight", "param(w) makes a value of a weight"},
+	{"max: int > value", twoHint}, {"max: float > value", twoHint}, {"max: value > ", twoHint}, {"min: int < value", twoHint}, {"min: float < value", twoHint}, {"min: value < ", twoHint},
+	{"unexpected keyword argument \"scores\"", "it is score"},
 	{"value < ", notDecided}, {"value > ", notDecided}, {"value <= ", notDecided}, {"value >= ", notDecided},
 	{" < value", notDecided}, {" > value", notDecided}, {" <= value", notDecided}, {" >= value", notDecided},
 	{"value // ", "floor(x / y) is the whole part of a quotient"},
@@ -45,6 +47,7 @@ const (
 	numberHint = "of numbers it is math.sqrt, math.exp, math.log and so on; const([n]) makes a value of numbers"
 	weightHint = "a weight is what is stored: tensor(NAME), stacked(…) and expressions of those"
 	partsHint  = "slice(x, from, to, axis = …) and split(…) take parts of a value"
+	twoHint    = "maximum(x, y) and minimum(x, y) are of two values or of a value and a number"
 	axisHint   = "it is over the last axis, which stays with size 1 where it sums up: transpose(x) brings another there; slice, split and concat take axis"
 )
 
@@ -52,7 +55,7 @@ const (
 var otherWords = map[string]string{
 	"sum": "total(x) is the sum over the last axis; of a list, a loop", "cumsum": "linear_scan(x, 0) is the sum over the tokens so far", "prod": "exp(total(log(x))) is a product of positive numbers",
 	"cumprod": "exp(linear_scan(log(x), 0))", "erf": "gelu(x) is x · Φ(x), exact; erf itself is 2 * gelu(z) / z - 1 with z = math.sqrt(2) * x",
-	"topk": "route(scores, k) chooses experts, index_topk(…) positions", "argmax": "nothing gives the place of the largest; largest(x) gives it itself", "sort": "nothing sorts values",
+	"topk": "order(x) gives places from the largest on, so gather(x, slice(order(x), 0, k)) is the k largest; route(scores, k) chooses experts, index_topk(…) positions", "argmax": "slice(order(x), 0, 1) is the place of the largest, largest(x) the largest itself", "sort": "gather(x, order(x)) is x from the largest on", "argsort": "order(x) gives places from the largest on",
 	"einsum": "dot, head_linear and x * y with total(…)", "matmul": "linear(x, NAME) is a product with a stored matrix, dot(x, y) one of values", "bmm": "dot(x, y) is a product of values, head_linear(x, W) one by head",
 	"cat": "concat([a, b], axis = …)", "chunk": "split(x, [n, n], axis = …)", "unsqueeze": "reshape(x, [-1, 1])", "squeeze": "reshape(x, [n])", "view": "reshape(x, shape), heads(x, d), merge(x)",
 	"permute_dims": "transpose(x, axes)", "roll": "shift(x, n) is the value of n tokens ago", "pad": "shift(x, n) is the value of n tokens ago, zeros before the first",
@@ -65,13 +68,14 @@ var otherWords = map[string]string{
 
 const (
 	noLibrary = "there are no libraries but math and @std: what PyTorch says stands in the tables of docs/spec.md"
-	noLoop    = "a recurrence with a matrix and a nonlinearity between the tokens cannot be said: docs/spec.md, \"What cannot be said\""
+	noLoop    = "recur(step, start) is any recurrence over the tokens: docs/spec.md, \"Any other recurrence\""
 )
 
 // hinted adds what is meant to a message.
 func hinted(msg string) string {
 	for _, h := range wordHints {
 		if strings.Contains(msg, h.says) {
+			msg, _, _ = strings.Cut(msg, " (did you mean") // what is meant follows
 			return msg + " (" + h.hint + ")"
 		}
 	}

@@ -31,7 +31,7 @@ func (t *tracer) checkNumbers() {
 			continue // the specification computes its widths from it
 		}
 		want, key, source := t.stated(n.key, s.line)
-		if want == 0 || len(n.have) == 0 || slices.Contains(n.have, want) {
+		if want == 0 || len(n.have) == 0 || slices.Contains(n.have, want) || n.key == "num_key_value_heads" && s.shared(want) || t.unreadSide(want) {
 			continue
 		}
 		text := fmt.Sprintf("the tensors give %s %s, but %s says %s = %d", listed(n.have), n.what, source, key, want)
@@ -43,6 +43,27 @@ func (t *tracer) checkNumbers() {
 		t.problems = append(t.problems, Problem{Kind: ProblemOther, Line: s.line, Text: text})
 	}
 	t.checkVocabulary()
+}
+
+// shared says that the attentions of a layer, which may read one key head
+// together, can have that many key heads between them.
+func (s *sizes) shared(want int) bool {
+	return slices.ContainsFunc(s.several, func(n int) bool { return n%want == 0 })
+}
+
+// unreadSide says that a stored tensor which nothing has read yet, as in a
+// specification that is half written, has a side of that size: then the tensors
+// do not contradict it.
+func (t *tracer) unreadSide(want int) bool {
+	for i, name := range t.stored {
+		if t.series.used(i) || t.used[name] || t.others[name] || t.ignored(name) {
+			continue
+		}
+		if v, _ := t.files.Tensor(name); slices.Contains(v.Shape, want) {
+			return true
+		}
+	}
+	return false
 }
 
 const docUnchecked = `unchecked(key, …)
@@ -156,6 +177,7 @@ func (t *tracer) stated(name string, line graph.Line) (n int, key, source string
 // sizes are the numbers that a graph's layers have.
 type sizes struct {
 	heads, keyHeads, widths, inner []int
+	several                        []int      // key heads of layers with several attentions, all together
 	line                           graph.Line // of the first attention
 }
 
@@ -167,10 +189,11 @@ func graphSizes(g *graph.Graph) sizes {
 		}
 	}
 	experts := false
-	heads, keyHeads := map[int]int{}, map[int]int{} // of all attentions of a layer, which may share its heads among them
+	count, heads, keyHeads := map[int]int{}, map[int]int{}, map[int]int{} // of all attentions of a layer, which may share its heads among them
 	for _, n := range g.Nodes {
 		switch a := n.Attr.(type) {
 		case *graph.AttentionAttr:
+			count[n.Layer]++
 			heads[n.Layer] += a.Heads
 			keyHeads[n.Layer] += a.KVHeads
 			if len(s.heads) == 0 {
@@ -193,6 +216,9 @@ func graphSizes(g *graph.Graph) sizes {
 		}
 	}
 	for l, n := range heads {
+		if count[l] > 1 {
+			add(&s.several, keyHeads[l])
+		}
 		add(&s.heads, n)
 		if len(s.keyHeads) > 0 {
 			add(&s.keyHeads, keyHeads[l])

@@ -33,7 +33,7 @@ func doLinearScan(t *tracer, name string, args starlark.Tuple, kwargs []starlark
 	}
 	t.falls(name, "g", rate)
 	if graph.Product(rate.Shape) != n {
-		t.complainOf(ProblemShape, "", "linear_scan: the decay is %v as x, got %v", shape, rate.Shape)
+		t.complainOf(ProblemShape, "", "linear_scan: the decay is %v as x, got %v; a number for each head is spread by adding it to const([0] * n, shape = …)", shape, rate.Shape)
 		return x, nil
 	}
 	if rate, err = t.b.Reshape(rate, []int{n}); err != nil {

@@ -134,6 +134,32 @@ func TestNumbersAgree(t *testing.T) {
 	}
 }
 
+// TestNumbersOpen leaves numbers alone that the tensors do not contradict: heads
+// that each have an attention of their own, and layers half written.
+func TestNumbersOpen(t *testing.T) {
+	const byHead = `def model(c):
+    x = embed("model.embed_tokens")
+    for i in layers(c.num_hidden_layers):
+        L = "model.layers.%d.self_attn." % i
+        q, k, v = [heads(linear(x, L + n + "_proj"), 8) for n in ["q", "k", "v"]]
+        one = lambda z, j: slice(z, j, j + 1, axis = 0)
+        x += linear(concat([merge(attention(one(q, j), one(k, j // 3), one(v, j // 3))) for j in range(6)]), L + "o_proj")
+    return linear(rms_norm(x, "model.norm", 1e-6), "lm_head", tied = "model.embed_tokens")
+`
+	f := loadShapes(t, "llama.hf")
+	f.config["head_dim"] = 8
+	if _, err := trace("m.star", byHead, f, Options{AllowUnused: true}); err != nil {
+		t.Error(err)
+	}
+	for key, wrong := range map[string]int{"num_key_value_heads": 5, "intermediate_size": 100} {
+		f := loadShapes(t, "llama.hf")
+		f.config["head_dim"], f.config[key] = 8, wrong
+		if _, err := trace("m.star", byHead, f, Options{AllowUnused: true}); err == nil || !strings.Contains(err.Error(), key) {
+			t.Errorf("%s = %d: got %v", key, wrong, err)
+		}
+	}
+}
+
 func TestNotes(t *testing.T) {
 	src, err := librarySource("llama")
 	if err != nil {

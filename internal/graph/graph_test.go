@@ -107,7 +107,7 @@ func TestBuilderRefuses(t *testing.T) {
 		"unary":   {second(b.Unary("sinh", x, 0, 0)), `no function "sinh"`},
 		"reshape": {second(b.Reshape(x, []int{3, -1})), "do not divide"},
 		"slice":   {second(b.Slice(x, 0, 4, 12, 1)), "lies outside axis 0 of [8]"},
-		"embed":   {second(b.Embed(x, Tensor("e", []int{5, 8}), 0)), "the index is one number a row, got [8]"},
+		"embed":   {second(b.Embed(x, Tensor("e", []int{5, 8}), 0)), "the index is one number a row, of shape [], got [8]"},
 		"rope":    {second(b.Rope(y, RopeAttr{Table: 0})), "table 0 does not exist"},
 		"heads":   {second(b.Attention(y, y, x, AttentionAttr{})), "q, k and v are [heads, d]"},
 		"route":   {second(b.Add(OpRoute, &RouteAttr{TopK: 9, Score: "none"}, nil, x)), "cannot choose 9 of 8"},

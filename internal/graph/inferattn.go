@@ -90,8 +90,10 @@ func inferBuckets(a *AttentionAttr, c Cache, heads int, tables []*Node) error {
 		}
 	}
 	switch {
-	case a.Allowed || a.Cross && len(a.Buckets) > 1:
-		return fmt.Errorf("attention: positions of two sequences have no distance, and chosen positions take none")
+	case a.Allowed:
+		return fmt.Errorf("attention: positions that are chosen (allowed) go with no bias, and so with no score_bias; slopes and softcap may be said")
+	case a.Cross && len(a.Buckets) > 1:
+		return fmt.Errorf("attention: positions of two sequences have no distance, so cross attention takes no bias by distance")
 	case a.ByKey && (a.Mask != MaskFull || a.Shared || c.Kind != CacheKV):
 		return fmt.Errorf("attention: numbers of the key go with the mask %q and keys of its own", MaskFull)
 	}

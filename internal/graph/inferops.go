@@ -81,7 +81,7 @@ func expect(what string, w *Weight, shape ...int) error {
 
 func inferEmbed(a *EmbedAttr, in []*Node) ([]int, error) {
 	if len(in[0].Shape) != 0 {
-		return nil, fmt.Errorf("embed: the index is one number a row, got %v", in[0].Shape)
+		return nil, fmt.Errorf("embed: the index is one number a row, of shape [], got %v: reshape(x, []) makes one of a vector of one", in[0].Shape)
 	}
 	if len(a.Table.Shape) < 2 {
 		return nil, fmt.Errorf("embed: the table is [rows, width], got %v of %v", a.Table.Shape, a.Table)

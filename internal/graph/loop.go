@@ -175,7 +175,7 @@ func inferLoop(g *Graph, a *LoopAttr, in []*Node) ([]int, error) {
 }
 
 func notInLoop(op Op, attr any) error {
-	return fmt.Errorf("recur: %s cannot stand in a step: arithmetic, functions, dot, linear, norms, reductions, softmax, where and shapes can", Written(op, attr))
+	return fmt.Errorf("recur: %s cannot stand in a step: arithmetic, functions, dot, linear, head_linear, norms, reductions, softmax, where, order, gather and shapes can", Written(op, attr))
 }
 
 // loopScope is where a builder stands while it traces the step of a recurrence.
