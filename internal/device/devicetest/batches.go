@@ -33,8 +33,6 @@ var mixed = [][]part{
 // atOnce is a single batch, for what must not be chunked.
 var atOnce = [][]part{{{0, 18, 18}, {1, 5, 1}, {2, 33, 4}}}
 
-const sequences = 4
-
 // padToken is what positions by count pass over; every text has some.
 const padToken = 7
 
