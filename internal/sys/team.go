@@ -11,9 +11,11 @@ import (
 // maxTeam bounds a team's size; no machine we know has more hardware threads.
 const maxTeam = 4096
 
-// spinTime is how long a thread that waits at a barrier spins before it parks: a
-// step's imbalance is shorter, a lost time slice longer.
-const spinTime = 30 * time.Microsecond
+// spinTime is how long a thread that waits at a barrier spins before it parks. It
+// has to outlast the waking of a parked thread (50 µs to 100 µs in a virtual
+// machine): else the thread that wakes another parks at the next barrier, before
+// the other is there, and so on in turns for the rest of the run.
+const spinTime = 250 * time.Microsecond
 
 // TeamConfig says how a team is made. The zero value is a team of UsableCPUs
 // threads on CPUs of its own choice.
