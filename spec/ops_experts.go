@@ -45,7 +45,7 @@ func doRoute(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tupl
 		return nil, err
 	}
 	a.RenormEps, a.NormPow, a.Scale, a.GroupFill = float64(renormEps), float64(normPow), float64(scale), float64(fill)
-	if a.Groups <= 1 {
+	if a.Groups <= 1 || a.TopGroups == a.Groups { // all may be chosen
 		a.Groups, a.TopGroups, a.GroupScore = 0, 0, ""
 	}
 	known := x.node != nil

@@ -273,6 +273,9 @@ func (r *rebinder) derivedExperts(values map[string]any) {
 				}
 			}
 		case *graph.RouteAttr:
+			if a.Groups == 0 && values["n_group"] != nil { // whatever the configuration says
+				values["n_group"], values["topk_group"] = int64(1), int64(1)
+			}
 			if kind := map[string]int64{"softmax": 1, "sigmoid": 2}[a.Score]; kind > 0 {
 				values[gatingKey] = kind
 			}
