@@ -3,6 +3,14 @@
 // nothing of the project. Read Batch first.
 package batch
 
+import (
+	"errors"
+	"sync/atomic"
+)
+
+// ErrStopped is of a batch that was given up by Batch.Stop.
+var ErrStopped = errors.New("nobody waits for the batch any more")
+
 // BlockTokens is the number of token positions of a key/value block.
 const BlockTokens = 16
 
@@ -19,7 +27,13 @@ type Batch struct {
 	// Encode: the rows are sources of the encoder, each whole, and fill what the
 	// decoder reads of them; no row has logits.
 	Encode bool
+	// Stop is set by another goroutine when nobody waits for the batch any more: it
+	// then ends early with ErrStopped, like a batch that was refused. nil: never.
+	Stop *atomic.Bool
 }
+
+// Stopped says that nobody waits for the batch any more.
+func (b *Batch) Stopped() bool { return b.Stop != nil && b.Stop.Load() }
 
 // StateCopy gives the slot To what the slot From holds: a fork goes on from
 // its parent's state.
@@ -65,7 +79,7 @@ type Span struct {
 // Reset empties the batch and keeps its memory.
 func (b *Batch) Reset() {
 	b.Tokens, b.Types, b.Pos, b.Seqs, b.Out, b.Copies, b.Encode = b.Tokens[:0], b.Types[:0], b.Pos[:0], b.Seqs[:0], b.Out[:0], b.Copies[:0], false
-	b.Blocks = b.Blocks[:0]
+	b.Blocks, b.Stop = b.Blocks[:0], nil
 }
 
 // Places writes to dst, one number a row, how many tokens of the row's sequence

@@ -34,7 +34,7 @@ type Stage interface {
 	// stage, valid until the next Run. The copies of states in b come before all
 	// steps; a batch of copies without rows is done too. A sequence may go on from
 	// where it stood before the last Run that held it, too: a batch that was
-	// refused, or is to be diagnosed, may be run again.
+	// refused, was stopped, or is to be diagnosed, may be run again.
 	Run(b *batch.Batch, in [][]float32) (out [][]float32, err error)
 	// Logits returns row i of the last Run's wanted rows, in memory of the
 	// stage, valid until the next Run. Only the last stage has logits.

@@ -9,6 +9,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/inferflow/inferflow/internal/batch"
@@ -60,6 +61,9 @@ type Service struct {
 	done   chan struct{}
 	b      batch.Batch
 	stats  Stats
+
+	running []*item     // of the batch that is computed
+	stop    atomic.Bool // nobody waits for it
 }
 
 // Stats counts what was computed.
@@ -138,10 +142,11 @@ func (s *Service) Stats() Stats {
 	return st
 }
 
-// Close fails what waits and closes the model.
+// Close fails what waits or is computed, and closes the model.
 func (s *Service) Close() error {
 	s.mu.Lock()
 	s.closed = true
+	s.giveUp()
 	s.mu.Unlock()
 	s.signal()
 	<-s.done
@@ -159,7 +164,8 @@ func (s *Service) signal() {
 }
 
 // Rows computes texts and returns for each the wanted rows, owned by the
-// caller. ctx ends the wait; texts that are not yet in a batch are dropped.
+// caller. ctx ends the wait; texts that are not yet in a batch are dropped, and a
+// batch that nobody else waits for is given up.
 func (s *Service) Rows(ctx context.Context, texts []Text) ([][][]float32, error) {
 	var left sync.WaitGroup
 	items := make([]*item, len(texts))
@@ -178,7 +184,13 @@ func (s *Service) Rows(ctx context.Context, texts []Text) ([][][]float32, error)
 	s.queue = append(s.queue, items...)
 	s.mu.Unlock()
 	s.signal()
+	unhook := context.AfterFunc(ctx, func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.giveUp()
+	})
 	left.Wait()
+	unhook()
 	out := make([][][]float32, len(items))
 	for i, it := range items {
 		if it.err != nil {

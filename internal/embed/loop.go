@@ -1,6 +1,8 @@
 package embed
 
 import (
+	"cmp"
+	"errors"
 	"fmt"
 	"time"
 
@@ -66,11 +68,15 @@ func (s *Service) drain() {
 func (s *Service) run(items []*item) {
 	t0 := time.Now()
 	s.fill(items)
+	s.expect(items)
 	err := s.m.Forward(&s.b)
 	i := 0
 	for _, it := range items {
 		n := max(1, len(it.Out))
-		if it.err = err; err == nil {
+		if it.err = err; errors.Is(err, batch.ErrStopped) {
+			it.err = cmp.Or(it.ctx.Err(), fmt.Errorf("embed: %w", ErrClosed))
+		}
+		if err == nil {
 			it.rows = make([][]float32, n)
 			for k := range it.rows {
 				it.rows[k] = append([]float32(nil), s.m.Logits(i+k)...)
@@ -82,6 +88,7 @@ func (s *Service) run(items []*item) {
 		s.judge(items)
 	}
 	s.mu.Lock()
+	s.running = nil
 	s.stats.Batches++
 	s.stats.Texts += int64(len(items))
 	s.stats.Tokens += int64(s.b.Rows())
@@ -90,6 +97,26 @@ func (s *Service) run(items []*item) {
 	for _, it := range items {
 		it.left.Done()
 	}
+}
+
+// expect says which texts the batch has that is computed now.
+func (s *Service) expect(items []*item) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.running = items
+	s.stop.Store(false)
+	s.b.Stop = &s.stop
+	s.giveUp()
+}
+
+// giveUp stops the batch under way where nobody waits for its texts; s.mu is held.
+func (s *Service) giveUp() {
+	for _, it := range s.running {
+		if !s.closed && it.ctx.Err() == nil {
+			return
+		}
+	}
+	s.stop.Store(true)
 }
 
 func (s *Service) fill(items []*item) {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/inferflow/inferflow/internal/batch"
@@ -112,6 +113,8 @@ type Engine struct {
 	closed  bool
 	done    chan struct{}
 	stats   Stats
+	reading []*Stream   // those of the step that is computed
+	stop    atomic.Bool // nobody waits for it
 
 	lead    []int32 // ids before each prompt, which nobody sees
 	sched   *sched.Scheduler
@@ -178,7 +181,8 @@ func (e *Engine) decoderIDs() int {
 }
 
 // Submit queues a request. Its events come from the Stream; cancelling ctx
-// ends it and frees all it holds within one step.
+// ends it and frees all it holds within one step, which is given up where nobody
+// else waits for it.
 func (e *Engine) Submit(ctx context.Context, r Request) (*Stream, error) {
 	if err := e.check(&r); err != nil {
 		return nil, err
@@ -286,10 +290,12 @@ func (e *Engine) Stats() Stats {
 	return s
 }
 
-// Close ends all requests with ErrClosed and stops the loop.
+// Close ends all requests with ErrClosed and stops the loop; a step under way is
+// given up.
 func (e *Engine) Close() {
 	e.mu.Lock()
 	e.closed = true
+	e.stop.Store(true)
 	e.mu.Unlock()
 	e.signal()
 	<-e.done

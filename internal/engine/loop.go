@@ -130,6 +130,9 @@ func (e *Engine) step() {
 	for _, t := range e.tasks {
 		e.live[t].stream.start()
 	}
+	e.expect(e.tasks)
+	defer e.expect(nil)
+	e.b.Stop = &e.stop
 	copies, blocks := e.b.Copies, e.b.Blocks
 	if len(copies)+len(blocks) > 0 {
 		// Once and apart: the batch itself may have to be tried in halves.
@@ -147,6 +150,29 @@ func (e *Engine) step() {
 	e.b = whole
 }
 
+// expect says whose step is computed now.
+func (e *Engine) expect(tasks []*sched.Task) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.reading = e.reading[:0]
+	for _, t := range tasks {
+		e.reading = append(e.reading, e.live[t].stream)
+	}
+	e.stop.Store(false)
+	e.giveUp()
+}
+
+// giveUp stops the step under way where nobody waits for any of its sequences; e.mu
+// is held. They are dropped before the next step, for all their readers said so.
+func (e *Engine) giveUp() {
+	for _, s := range e.reading {
+		if !e.closed && !s.over() {
+			return
+		}
+	}
+	e.stop.Store(true)
+}
+
 // compute runs a batch and hands out its tokens. Where the model refuses it,
 // its halves are tried apart, so that only the guilty sequences end; what a
 // refused run stored is stored again, to the same values.
@@ -161,6 +187,7 @@ func (e *Engine) compute(b batch.Batch, tasks []*sched.Task) {
 	switch half := len(tasks) / 2; {
 	case err == nil:
 		e.handOut(tasks)
+	case errors.Is(err, batch.ErrStopped):
 	case half == 0:
 		e.fail(tasks[0], fmt.Errorf("engine: %w", err))
 	default:
@@ -180,7 +207,7 @@ func (e *Engine) fail(t *sched.Task, err error) {
 func part(b batch.Batch, from, to int) batch.Batch {
 	first := b.Seqs[from].Row
 	last := b.Seqs[to-1].Row + b.Seqs[to-1].N
-	p := batch.Batch{Tokens: b.Tokens[first:last], Pos: b.Pos[first:last], Seqs: slices.Clone(b.Seqs[from:to]), Encode: b.Encode}
+	p := batch.Batch{Tokens: b.Tokens[first:last], Pos: b.Pos[first:last], Seqs: slices.Clone(b.Seqs[from:to]), Encode: b.Encode, Stop: b.Stop}
 	for i := range p.Seqs {
 		p.Seqs[i].Row -= first
 	}

@@ -96,6 +96,7 @@ func (s *Stream) withdraw(choice int) {
 	s.notify()
 	s.e.mu.Lock()
 	s.e.cancels = append(s.e.cancels, cancel{s, choice})
+	s.e.giveUp()
 	s.e.mu.Unlock()
 	s.e.signal()
 }

@@ -115,6 +115,9 @@ func (e *attend) run(s *Stage, w *worker) {
 	for i, end, ok := claim(c, len(items), 1); ok; i, end, ok = claim(c, len(items), 1) {
 		for ; i < end; i++ {
 			e.item(s, w.att, w.id, &items[i])
+			if s.stopped(w) {
+				return
+			}
 		}
 	}
 }

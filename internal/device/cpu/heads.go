@@ -109,6 +109,9 @@ func (e *heads) run(s *Stage, w *worker) {
 	for u, end, ok := claim(c, total, 1); ok; u, end, ok = claim(c, total, 1) {
 		for ; u < end; u++ {
 			e.unit(s, w, u, blocks, rows)
+			if s.stopped(w) {
+				return
+			}
 		}
 	}
 }

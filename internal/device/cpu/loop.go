@@ -61,11 +61,15 @@ func (e *loop) run(s *Stage, w *worker) {
 			v.Rows = 1
 		}
 	}
+	own.run.Of(s.b)
 	c := s.counter(w)
 	for i, end, ok := claim(c, len(s.b.Seqs), 1); ok; i, end, ok = claim(c, len(s.b.Seqs), 1) {
 		for ; i < end; i++ {
 			if err := e.sequence(s, w, own, i); err != nil {
 				s.fail(err)
+			}
+			if s.stopped(w) {
+				return
 			}
 		}
 	}

@@ -71,6 +71,9 @@ func (e *recurrent) run(s *Stage, w *worker) {
 			default:
 				e.linearAttention(s, w, q, h, before, state)
 			}
+			if s.stopped(w) {
+				return
+			}
 		}
 	}
 }

@@ -238,7 +238,7 @@ func putRoute(out []float32, v *ref.Value) {
 
 // wanted is the batch of the wanted rows alone, for operations local to a row.
 func wanted(b *batch.Batch) *batch.Batch {
-	o := &batch.Batch{}
+	o := &batch.Batch{Stop: b.Stop}
 	for _, r := range b.Out {
 		o.Tokens, o.Pos = append(o.Tokens, b.Tokens[r]), append(o.Pos, b.Pos[r])
 	}

@@ -4,6 +4,7 @@
 package cpu
 
 import (
+	"math"
 	"sync/atomic"
 	"time"
 
@@ -63,7 +64,8 @@ type Stage struct {
 	counters []sys.Counter
 	out      [][]float32
 	failed   atomic.Pointer[error]
-	walk     func(int) // bound once, so that Run allocates nothing
+	stopAt   atomic.Int32 // the step after which all workers leave a batch that was stopped
+	walk     func(int)    // bound once, so that Run allocates nothing
 
 	checking bool
 	found    string
@@ -93,6 +95,7 @@ type worker struct {
 	passing []float32 // the state of a recurrence over a source
 	regs    []float32 // registers of elementwise chains
 	next    int       // next counter of this run
+	step    int       // that is run
 }
 
 // privateRows is the number of rows up to which every worker prepares the
@@ -161,8 +164,13 @@ func (s *Stage) Run(b *batch.Batch, in [][]float32) ([][]float32, error) {
 		s.counters[i].Reset()
 	}
 	s.states.begin(b)
+	s.stopAt.Store(math.MaxInt32)
 	s.team.Run(s.walk)
-	if e := s.failed.Swap(nil); e != nil {
+	e := s.failed.Swap(nil)
+	if s.stopAt.Load() != math.MaxInt32 {
+		return nil, batch.ErrStopped
+	}
+	if e != nil {
 		return nil, *e
 	}
 	s.states.end(b)
@@ -203,8 +211,15 @@ func (s *Stage) work(id int) {
 		if s.o.Profile && id == 0 {
 			t0 = time.Now()
 		}
+		w.step = i
 		e.run(s, w)
+		if id == 0 {
+			s.stopped(w)
+		}
 		s.team.Barrier(id)
+		if s.stopAt.Load() <= int32(i) {
+			return
+		}
 		if id == 0 && s.o.Profile {
 			s.times[i].Seconds += time.Since(t0).Seconds()
 		}
@@ -215,6 +230,16 @@ func (s *Stage) work(id int) {
 			s.team.Barrier(id)
 		}
 	}
+}
+
+// stopped says that nobody waits for the batch, so that the worker may leave its
+// part of the step undone: all leave together after it, none at another step.
+func (s *Stage) stopped(w *worker) bool {
+	if !s.b.Stopped() {
+		return false
+	}
+	s.stopAt.Store(int32(w.step))
+	return true
 }
 
 // idle says that a value belongs to the other kind of batch.

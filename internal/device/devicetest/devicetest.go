@@ -38,6 +38,7 @@ func Run(t *testing.T, d Device) {
 	t.Run("allocations", d.testAllocations)
 	t.Run("joined", d.testJoined)
 	t.Run("states", d.testStates)
+	t.Run("stop", d.testStop)
 	t.Run("errors", d.testErrors)
 	t.Run("source", d.testSource)
 	t.Run("diagnose", d.testDiagnose)
@@ -64,6 +65,7 @@ func (d Device) testCase(t *testing.T, c testCase) {
 	fused := d.open(t, n, compile.Options{})
 	fused.has(t, c.has)
 	want := fused.agree(t, n, tol)
+	fused.gaveUp(t, n, want)
 	if graph.Whole(n.G) { // rows that see later ones: not to be chunked
 		fused.alone(t, want, 0)
 		d.open(t, n, compile.Options{NoFusion: true}).agree(t, n, tol)

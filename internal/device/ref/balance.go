@@ -1,9 +1,12 @@
 package ref
 
-import "github.com/inferflow/inferflow/internal/graph"
+import (
+	"github.com/inferflow/inferflow/internal/batch"
+	"github.com/inferflow/inferflow/internal/graph"
+)
 
 // balance evaluates graph.BalanceAttr on matrices [n, n].
-func balance(a *graph.BalanceAttr, n int, x, out *Value) {
+func balance(a *graph.BalanceAttr, n int, x *Value, b *batch.Batch, out *Value) error {
 	m := make([]float64, n*n)
 	for r := range out.Rows {
 		for at := 0; at < out.Width; at += n * n {
@@ -16,6 +19,9 @@ func balance(a *graph.BalanceAttr, n int, x, out *Value) {
 			}
 			divide(m, n, 1, n, a.Eps)
 			for range a.Rounds - 1 {
+				if b.Stopped() {
+					return batch.ErrStopped
+				}
 				divide(m, n, n, 1, a.Eps)
 				divide(m, n, 1, n, a.Eps)
 			}
@@ -24,6 +30,7 @@ func balance(a *graph.BalanceAttr, n int, x, out *Value) {
 			}
 		}
 	}
+	return nil
 }
 
 // divide divides each line of m by its sum and eps: n numbers, step apart, of

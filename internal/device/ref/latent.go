@@ -165,10 +165,13 @@ func chooseClosed(a *graph.IndexAttr, keys [][]float32, q, w []float32, d int, o
 
 // dots multiplies each vector of d values of x with the vectors of y that
 // belong to it: those of its part, or all where y has them once.
-func dots(d int, x, y, out *Value) {
+func dots(d int, x, y *Value, b *batch.Batch, out *Value) error {
 	parts := x.Width / d
 	n := out.Width / parts
 	for r := range out.Rows {
+		if b.Stopped() {
+			return batch.ErrStopped
+		}
 		xr, yr, o := x.Row(r), y.Row(r), out.Row(r)
 		for p := range parts {
 			from := yr
@@ -180,6 +183,7 @@ func dots(d int, x, y, out *Value) {
 			}
 		}
 	}
+	return nil
 }
 
 // indexScore is a position's; what is no number counts least.

@@ -19,6 +19,7 @@ func (m *Machine) loop(n *graph.Node, a *graph.LoopAttr, in []*Value, b *batch.B
 	}
 	return m.parallel(len(b.Seqs), func(from, to int) error {
 		r := NewLoop(a, body, nil)
+		r.Of(b)
 		for i := from; i < to; i++ {
 			q := &b.Seqs[i]
 			if q.Start == 0 {
@@ -92,6 +93,9 @@ func NewLoop(a *graph.LoopAttr, body *graph.Graph, own func(n *graph.Node, in []
 	return r
 }
 
+// Of says whose positions are computed: the steps end where b is stopped.
+func (r *Loop) Of(b *batch.Batch) { r.one.Stop = b.Stop }
+
 // Start writes the states before the first position: the first inputs.
 func (r *Loop) Start(state []float32, in []*Value) {
 	at := 0
@@ -114,6 +118,9 @@ func (r *Loop) Step(state []float32, in []*Value, row int, out []float32) error 
 	}
 	for i := len(in); i < len(r.vals); i++ {
 		n, v := r.m.Graph.Nodes[i], r.vals[i]
+		if r.one.Stopped() {
+			return batch.ErrStopped
+		}
 		switch {
 		case n.Op == graph.OpConst:
 		case n.Op == graph.OpReshape:

@@ -107,6 +107,9 @@ func (m *Machine) Trace(b *batch.Batch, visit func(*graph.Node, *Value)) ([]*Val
 			}
 			continue
 		}
+		if b.Stopped() {
+			return nil, batch.ErrStopped
+		}
 		v, err := m.Eval(n, in, b)
 		if err != nil {
 			return nil, fmt.Errorf("ref: %s (%s, line %s): %w", n.Op, n.Name, n.Line, err)
@@ -193,8 +196,7 @@ func (m *Machine) compute(n *graph.Node, in []*Value, b *batch.Batch, out *Value
 	case graph.OpReduce, graph.OpSoftmax:
 		return m.reduce(n, in[0], out)
 	case graph.OpBalance:
-		balance(n.Attr.(*graph.BalanceAttr), n.Shape[len(n.Shape)-1], in[0], out)
-		return nil
+		return balance(n.Attr.(*graph.BalanceAttr), n.Shape[len(n.Shape)-1], in[0], b, out)
 	case graph.OpTranspose, graph.OpSlice, graph.OpConcat, graph.OpGather:
 		return m.move(n, in, out)
 	case graph.OpOrder:
@@ -230,7 +232,7 @@ func (m *Machine) compute(n *graph.Node, in []*Value, b *batch.Batch, out *Value
 		return m.headLinear(n.Attr.(*graph.HeadLinearAttr), in[0], out)
 	case graph.OpDot:
 		if d := m.Graph.Nodes[n.In[0]].Shape; out.Width > 0 && d[len(d)-1] > 0 {
-			dots(d[len(d)-1], in[0], in[1], out)
+			return dots(d[len(d)-1], in[0], in[1], b, out)
 		}
 		return nil
 	case graph.OpJoin:
