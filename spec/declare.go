@@ -165,7 +165,7 @@ func doWeights(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tu
 	return starlark.None, nil
 }
 
-const docGGUF = `gguf(config={}, override={}, write={}, shape={}, folder={}, differs=None, aside=None)
+const docGGUF = `gguf(config={}, override={}, write={}, shape={}, folder={}, fill={}, differs=None, aside=None)
 What the GGUF metadata calls differently, or loses. Nothing here touches a folder; write and shape matter only where one is converted.
 - config: {key of config.json: GGUF key without the architecture, or list of them}; keys of general meaning are known (below).
 - override: {key of config.json: (value, "the reason")}. The value goes before the file's; it may be a function of c. The reason is shown by explain.
@@ -174,20 +174,21 @@ What the GGUF metadata calls differently, or loses. Nothing here touches a folde
 - differs: a function of c: how llama.cpp answers otherwise whatever the file says, or None; told where one is converted. False says that it answers alike, though
   the metadata alone would be read otherwise here.
 - aside: a function of c: patterns of tensors (the reference's names) that llama.cpp has no room for in this model, or None; convert keeps them among the metadata.
+- fill: {tensor (the reference's name): the tensor that it repeats; or a bias: 0}: what llama.cpp wants even where the model has none; convert then writes a copy, or zeros, that nothing here reads.
 - write: {GGUF key without the architecture: value, or function of c}: what llama.cpp wants to read beyond the known keys, for convert.
 - shape: {a block's tensor, as "ssm_a": its sizes (-1: the rest), or function of c}: where llama.cpp wants another shape than the reference stores, for convert.
 `
 
 // doGGUF says what the format's metadata calls differently or falsifies.
 func doGGUF(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple) (starlark.Value, error) {
-	var config, overrides, write, shape, folder *starlark.Dict
+	var config, overrides, write, shape, folder, fill *starlark.Dict
 	var differs, aside starlark.Callable
 	err := starlark.UnpackArgs(name, args, kwargs, "config?", &config, "override?", &overrides, "write?", &write, "shape?", &shape, "folder?", &folder, "differs?", &differs,
-		"aside?", &aside)
+		"aside?", &aside, "fill?", &fill)
 	if err != nil {
 		return nil, err
 	}
-	t.asked.declared(write, shape, folder, differs, aside)
+	t.asked.declared(write, shape, folder, fill, differs, aside)
 	if t.names.binding != GGUF {
 		return starlark.None, nil
 	}

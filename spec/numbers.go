@@ -56,7 +56,7 @@ func (s *sizes) shared(want int) bool {
 // do not contradict it.
 func (t *tracer) unreadSide(want int) bool {
 	for i, name := range t.stored {
-		if t.series.used(i) || t.used[name] || t.others[name] || t.ignored(name) {
+		if t.series.used(i) || t.used[name] || t.others[name] || t.filled[name] || t.ignored(name) {
 			continue
 		}
 		if v, _ := t.files.Tensor(name); slices.Contains(v.Shape, want) {

@@ -67,7 +67,7 @@ func doStored(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tup
 	}
 	for _, full := range []string{n, n + ".weight"} {
 		for _, c := range t.names.candidates(full) {
-			if _, ok := t.files.Tensor(c); ok {
+			if _, ok := t.files.Tensor(c); ok && !t.filled[c] {
 				return starlark.True, nil
 			}
 		}

@@ -95,7 +95,7 @@ func (s *Spec) Rebind(files Files) (*Rebound, error) {
 		e := r.rebind()
 		if e == nil {
 			r.noteAssumed()
-			return r.result, r.compareOthers()
+			return r.result, errors.Join(r.fill(), r.compareOthers())
 		}
 		if err == nil {
 			err = e

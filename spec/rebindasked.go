@@ -18,6 +18,7 @@ type asked struct {
 	folder  []*starlark.Dict    // gguf(folder=…): key of config.json → value or function of c
 	shapes  []*starlark.Dict    // gguf(shape=…): tensor of a block → sizes or function of c
 	aside   []starlark.Callable // gguf(aside=…): tensors that llama.cpp has no room for
+	fill    []*starlark.Dict    // gguf(fill=…): tensors that llama.cpp wants → what they repeat
 	// supply adds a stack of experts that the other binding names otherwise.
 	supply func(t *tracer, pattern string, n int)
 	// lacking adds a tensor that only the other binding has.
@@ -73,7 +74,7 @@ func (a *asked) mapped(key string, alts []string) {
 	}
 }
 
-func (a *asked) declared(write, shape, folder *starlark.Dict, differs, aside starlark.Callable) {
+func (a *asked) declared(write, shape, folder, fill *starlark.Dict, differs, aside starlark.Callable) {
 	if a == nil {
 		return
 	}
@@ -88,6 +89,9 @@ func (a *asked) declared(write, shape, folder *starlark.Dict, differs, aside sta
 	}
 	if write != nil {
 		a.write = append(a.write, write)
+	}
+	if fill != nil {
+		a.fill = append(a.fill, fill)
 	}
 	if shape != nil {
 		a.shapes = append(a.shapes, shape)

@@ -64,6 +64,7 @@ type tracer struct {
 	stacks map[graph.Line][][]graph.Line // of the nodes so far, by line
 
 	others   map[string]bool // stored tensors that are not the text model's
+	filled   map[string]bool // stored tensors that only other readers of GGUF want
 	partNote string          // tells of them
 }
 
@@ -88,6 +89,7 @@ func newTracer(files Files, o Options) *tracer {
 	t.b.At = t.where
 	t.config = newConfigData(t)
 	t.names = newNameTable(files.Binding())
+	t.filled = filled(files)
 	return t
 }
 
@@ -245,7 +247,7 @@ func (t *tracer) finish() (*Traced, error) {
 	for i, name := range t.stored {
 		switch {
 		case t.series.used(i) || t.used[name]:
-		case t.others[name] || t.ignored(name):
+		case t.others[name] || t.filled[name] || t.ignored(name):
 			r.Ignored = append(r.Ignored, name)
 		default:
 			r.Unused = append(r.Unused, name)

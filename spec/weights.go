@@ -179,7 +179,7 @@ func oldName(name string) string {
 // open takes the stored tensor for a reference name; nil if it is not there.
 func (t *tracer) open(name, stored string) (*weightValue, error) {
 	v, ok := t.files.Tensor(stored)
-	if !ok {
+	if !ok || t.filled[stored] {
 		return nil, nil
 	}
 	t.used[stored] = true
