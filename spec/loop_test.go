@@ -60,7 +60,7 @@ func TestLoopErrors(t *testing.T) {
 		"return [grid], s[0]":                               "recur: state 0 is [8] and becomes [2 4]",
 		"return [s[0] + slice(row, 0, 3)], s[0]":            "[8] and [3] do not fit",
 		"return [linear(s[0], \"nothing\")], s[0]":          "missing tensor nothing.weight",
-		"return [s[0]], linear_scan(s[0], -1)":              "recur: linear_attention cannot stand in a step",
+		"return [s[0]], linear_scan(s[0], -1)":              "recur: linear_scan cannot stand in a step",
 		"return [s[0]], gated_delta(grid, grid, grid)":      "cannot stand in a step",
 		"return [s[0]], 3":                                  "recur: ",
 		"return [s[0]], pool(row)":                          "recur: pool cannot stand in a step",

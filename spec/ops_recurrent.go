@@ -197,7 +197,7 @@ func (t *tracer) falls(word, what string, n *graph.Node) {
 		return
 	}
 	for _, v := range a.Values {
-		if v > 0 {
+		if !(v <= 0) {
 			t.complainOf(ProblemShape, "", "%s: %s is %g; it is the logarithm of a decay, at most 0, and the state would grow without end: for a factor a say math.log(a), for a value log(x)", word, what, v)
 			return
 		}

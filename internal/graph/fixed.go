@@ -41,10 +41,10 @@ func (c *checker) fixed(n *Node, in []*Node) error {
 		work += float64(in[0].Width()) * costValue
 	}
 	if c.work += work; c.work > maxFixedWork {
-		return fmt.Errorf("%s: what is the same for all tokens takes %.2g products to compute once, at most %.2g are made; make it of smaller values", n.Op, c.work, float64(maxFixedWork))
+		return fmt.Errorf("%s: what is the same for all tokens takes %.2g products to compute once, at most %.2g are made; make it of smaller values", Written(n.Op, n.Attr), c.work, float64(maxFixedWork))
 	}
 	if c.values > maxFixedValues {
-		return fmt.Errorf("%s: what is the same for all tokens takes %.2g values, at most %.2g are kept; make it of smaller values", n.Op, c.values, float64(maxFixedValues))
+		return fmt.Errorf("%s: what is the same for all tokens takes %.2g values, at most %.2g are kept; make it of smaller values", Written(n.Op, n.Attr), c.values, float64(maxFixedValues))
 	}
 	return nil
 }
@@ -56,7 +56,7 @@ const maxTokenWork = 1 << 34
 // ofToken adds what a node multiplies for each token without a weight.
 func (c *checker) ofToken(n *Node, in []*Node) error {
 	c.token += products(n, in)
-	return tooMuchWork(string(n.Op), c.token)
+	return tooMuchWork(Written(n.Op, n.Attr), c.token)
 }
 
 // products are those of a node whose count its shapes alone bound.

@@ -29,13 +29,16 @@ func infer(g *Graph, op Op, attr any, want []int, in []*Node) (shape []int, rows
 	if err := checkAttr(op, attr); err != nil {
 		return nil, 0, err
 	}
+	if err := checkNumbers(word, attr); err != nil {
+		return nil, 0, err
+	}
 	switch a := attr.(type) {
 	case *EmbedAttr:
 		shape, err = inferEmbed(a, in)
 	case *LinearAttr:
 		shape, err = inferLinear(a, in[0])
 	case *NormAttr:
-		shape, err = inferNorm(a, in[0])
+		shape, err = inferNorm(a, word, in[0])
 	case *RopeAttr:
 		if rows == RowsConst {
 			rows = RowsToken // each position turns it in its own way
@@ -149,7 +152,7 @@ func inferSimple(op Op, attr any, want []int, in []*Node, rows Rows) ([]int, Row
 		return s, rows, err
 	case *ReduceAttr:
 		if !ReduceFuncs[a.F] || len(in[0].Shape) == 0 {
-			return nil, 0, fmt.Errorf("reduce %s: needs a known function and at least one axis, got %v", a.F, in[0].Shape)
+			return nil, 0, fmt.Errorf("%s: needs a known function and at least one axis, got %v", Written(op, attr), in[0].Shape)
 		}
 		s := slices.Clone(in[0].Shape)
 		s[len(s)-1] = 1

@@ -109,22 +109,22 @@ func inferLinear(a *LinearAttr, x *Node) ([]int, error) {
 	return append(slices.Clone(x.Shape[:len(x.Shape)-1]), a.W.Shape[0]), nil
 }
 
-func inferNorm(a *NormAttr, x *Node) ([]int, error) {
+func inferNorm(a *NormAttr, word string, x *Node) ([]int, error) {
 	if len(x.Shape) == 0 {
-		return nil, fmt.Errorf("norm: the input has no axis")
+		return nil, fmt.Errorf("%s: the input has no axis", word)
 	}
 	d := x.Shape[len(x.Shape)-1]
 	if a.Kind != RMS && a.Kind != Layer && a.Kind != L2 {
-		return nil, fmt.Errorf("norm: no kind %q", a.Kind)
+		return nil, fmt.Errorf("%s: there is no such norm", word)
 	}
 	if a.Groups > 1 && d%a.Groups != 0 {
-		return nil, fmt.Errorf("norm: %d groups do not divide %d", a.Groups, d)
+		return nil, fmt.Errorf("%s: %d groups do not divide %d", word, a.Groups, d)
 	}
 	for _, w := range []*Weight{a.W, a.B} {
 		if w == nil || slices.Equal(w.Shape, []int{d}) || slices.Equal(w.Shape, x.Shape) {
 			continue
 		}
-		return nil, fmt.Errorf("norm: the input %v needs a weight [%d], got %v of %v", x.Shape, d, w.Shape, w)
+		return nil, fmt.Errorf("%s: the input %v needs a weight [%d], got %v of %v", word, x.Shape, d, w.Shape, w)
 	}
 	return x.Shape, nil
 }

@@ -2,7 +2,6 @@ package graph
 
 import (
 	"fmt"
-	"math"
 	"slices"
 )
 
@@ -97,8 +96,6 @@ func inferLinearAttention(g *Graph, a *LinearAttentionAttr, in []*Node) ([]int, 
 		return nil, fmt.Errorf("linear_attention: the bonus u is %v%s, got %v", heads, orShape(!a.Gate, wide), in[u].Shape)
 	case a.Norm != "" && a.Norm != "sum" && a.Norm != "max":
 		return nil, fmt.Errorf("linear_attention: no norm %q", a.Norm)
-	case a.Eps < 0 || math.IsNaN(a.Eps) || math.IsInf(a.Eps, 0):
-		return nil, fmt.Errorf("linear_attention: eps is %v", a.Eps)
 	}
 	if err := checkSize([]int{v[0], v[1] + 1, dk + 1}); err != nil {
 		return nil, fmt.Errorf("linear_attention: state: %w", err)

@@ -119,7 +119,7 @@ func (a *LoopAttr) Graph(in []*Node) (*Graph, error) {
 		}
 		for _, v := range append(slices.Clone(s.Values), s.A, s.B) {
 			if math.IsNaN(v) || math.IsInf(v, 0) {
-				return nil, fmt.Errorf("recur: %s: %v is no number of a step", s.Op, v)
+				return nil, fmt.Errorf("recur: %s: the number %v; those of a step are finite (in place of an open end of clamp, say maximum or minimum)", Written(s.Op, attr), v)
 			}
 		}
 		if err := checkSize(s.Shape); err != nil {
@@ -130,7 +130,7 @@ func (a *LoopAttr) Graph(in []*Node) (*Graph, error) {
 			return nil, fmt.Errorf("recur: %w", err)
 		}
 		if !slices.Equal(shape, s.Shape) {
-			return nil, fmt.Errorf("recur: %s: states the shape %v, computes %v", s.Op, s.Shape, shape)
+			return nil, fmt.Errorf("recur: %s: states the shape %v, computes %v", Written(s.Op, attr), s.Shape, shape)
 		}
 		if values += float64(n.Width()); values > maxLoopValues {
 			return nil, fmt.Errorf("recur: a step makes more than %d values", maxLoopValues)

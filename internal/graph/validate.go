@@ -86,7 +86,7 @@ func (c *checker) node(n *Node) error {
 		return err
 	}
 	if !slices.Equal(shape, n.Shape) || rows != n.Rows {
-		return fmt.Errorf("%s: states the shape %v, computes %v", n.Op, n.Shape, shape)
+		return fmt.Errorf("%s: states the shape %v, computes %v", Written(n.Op, n.Attr), n.Shape, shape)
 	}
 	if n.Rows != RowsConst {
 		return c.ofToken(n, in)

@@ -22,6 +22,10 @@ func Written(op Op, attr any) string {
 		if a.W == nil && a.Taps == 0 {
 			return "shift"
 		}
+	case *LinearAttentionAttr:
+		if !a.Keys && !a.Gate && !a.Bonus && a.Norm == "" {
+			return "linear_scan"
+		}
 	case *DeltaAttr:
 		if a.General {
 			return "general_delta"
@@ -30,6 +34,10 @@ func Written(op Op, attr any) string {
 	switch op {
 	case OpTypes:
 		return "token_types"
+	case OpBalance:
+		return "doubly_stochastic"
+	case OpArg:
+		return "recur"
 	case OpStored:
 		return "attention"
 	}

@@ -180,7 +180,7 @@ func (e *opExec) run(s *Stage, w *worker) {
 	}
 	if e.w != nil {
 		if err := e.product(s, w); err != nil {
-			s.fail(fmt.Errorf("cpu: %s (line %s): %w", e.node.Op, e.node.Line, err))
+			s.fail(fmt.Errorf("cpu: %s (line %s): %w", graph.Written(e.node.Op, e.node.Attr), e.node.Line, err))
 		}
 		e.done = true
 		return
@@ -195,7 +195,7 @@ func (e *opExec) run(s *Stage, w *worker) {
 	}
 	v, err := s.mach.Eval(e.node, in, b)
 	if err != nil {
-		s.fail(fmt.Errorf("cpu: %s (line %s): %w", e.node.Op, e.node.Line, err))
+		s.fail(fmt.Errorf("cpu: %s (line %s): %w", graph.Written(e.node.Op, e.node.Attr), e.node.Line, err))
 		return
 	}
 	out, _ := s.buf(e.step.Out)

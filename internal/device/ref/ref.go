@@ -112,7 +112,7 @@ func (m *Machine) Trace(b *batch.Batch, visit func(*graph.Node, *Value)) ([]*Val
 		}
 		v, err := m.Eval(n, in, b)
 		if err != nil {
-			return nil, fmt.Errorf("ref: %s (%s, line %s): %w", n.Op, n.Name, n.Line, err)
+			return nil, fmt.Errorf("ref: %s (%s, line %s): %w", graph.Written(n.Op, n.Attr), n.Name, n.Line, err)
 		}
 		vals[i] = v
 		if visit != nil {
