@@ -29,22 +29,35 @@ func (r *rebinder) compareOthers() error {
 			return nil
 		}
 	}
+	t, c, err := r.asOthers(r.others())
 	lacks := r.othersLack()
-	t := newTracer(r.others(), Options{AllowUnused: true})
-	if _, err := t.run(r.s.fileName(), r.s.Source); err != nil {
-		r.noteAside(lacks, "")
-		r.note("GGUF has no keys for all of this model's configuration; llama.cpp may refuse the file or answer otherwise (%s)", firstLine(err.Error()))
-		return nil
-	}
-	c := &comparison{pair: func(_, _ *graph.Weight, _ graph.Line) error { return nil }}
-	if err := c.graphs(r.from.b.G, t.b.G); err != nil {
-		c.other = append(c.other, firstLine(err.Error()))
-	}
 	r.noteAside(lacks, headWords(c.heads))
-	if len(c.other) > 0 {
+	if len(lacks) > 0 && len(c.heads) == 0 { // which is told: the rest is as it were with them
+		whole := r.others()
+		whole.views, whole.order = r.to.views, r.to.order
+		t, c, err = r.asOthers(whole)
+	}
+	switch {
+	case err != nil:
+		r.note("GGUF has no keys for all of this model's configuration; llama.cpp may refuse the file or answer otherwise (%s)", firstLine(err.Error()))
+	case len(c.other) > 0:
 		r.note("GGUF has no keys for all of this model's configuration; what it lacks is kept in %s, and llama.cpp may answer otherwise (%s%s)", OwnConfigKey, strings.Join(c.other, ", "), r.otherKeys(t))
 	}
 	return nil
+}
+
+// asOthers traces files as a reader takes them that does not know our own keys,
+// and compares. The error is the trace's.
+func (r *rebinder) asOthers(files *mirror) (*tracer, *comparison, error) {
+	c := &comparison{pair: func(_, _ *graph.Weight, _ graph.Line) error { return nil }}
+	t := newTracer(files, Options{AllowUnused: true})
+	if _, err := t.run(r.s.fileName(), r.s.Source); err != nil {
+		return t, c, err
+	}
+	if err := c.graphs(r.from.b.G, t.b.G); err != nil {
+		c.other = append(c.other, firstLine(err.Error()))
+	}
+	return t, c, nil
 }
 
 func (r *rebinder) note(format string, args ...any) {
