@@ -63,11 +63,14 @@ func (r *rebinder) fillings() (list []filling, err error) {
 		for _, item := range d.Items() {
 			name, ok := starlark.AsString(item[0])
 			of, copies := starlark.AsString(item[1])
-			if zeros := item[1].String() == "0" && strings.HasSuffix(name, ".bias"); !ok || !copies && !zeros {
-				return nil, fmt.Errorf("spec: gguf: fill is {tensor: the tensor that it repeats} or {bias: 0}, got %s: %s", item[0], item[1])
-			}
-			if !copies {
+			zeros := !copies && strings.HasSuffix(name, ".bias") && item[1].String() == "0"
+			if zeros {
 				of = baseName(name) + ".weight"
+			} else if pair, is := item[1].(starlark.Tuple); is && len(pair) == 2 && pair[1].String() == "0" {
+				of, zeros = starlark.AsString(pair[0])
+			}
+			if !ok || !copies && !zeros {
+				return nil, fmt.Errorf("spec: gguf: fill is {tensor: the tensor that it repeats}, {bias: 0} or {bias: (the tensor whose rows it is for, 0)}, got %s: %s", item[0], item[1])
 			}
 			list = append(list, filling{name, of, copies})
 		}
@@ -89,11 +92,9 @@ func (r *rebinder) sources(name string) (list []askedTensor) {
 // filledName is what GGUF calls a tensor to be filled, of the layer of its
 // source; "" where it has no name.
 func (r *rebinder) filledName(f filling, source string) string {
-	name := f.name
-	if !f.copies {
-		name = baseName(source) + ".bias"
-	}
-	if names := r.targetNames(askedTensor{name: name}); len(names) > 0 {
+	_, holes := generalise(f.name)
+	_, layer := generalise(source)
+	if names := r.targetNames(askedTensor{name: fill(f.name, holes, layer)}); len(names) > 0 {
 		return names[0]
 	}
 	return ""

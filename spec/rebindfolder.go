@@ -98,6 +98,7 @@ func (r *rebinder) hfConfig() map[string]any {
 		}
 	}
 	mergeScaling(c, r.from.config.data)
+	r.yarnInFolder(c)
 	if _, ok := c["pad_token_id"]; !ok {
 		c["pad_token_id"] = nil // a class's default may lie outside the vocabulary
 	}

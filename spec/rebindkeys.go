@@ -146,6 +146,7 @@ func (r *rebinder) metadata() (map[string]any, error) {
 	}
 	if t := scalingTypes[kind]; t != "" {
 		meta[scaling+"type"] = t
+		r.attentionFactor(t, meta)
 	}
 	if k := r.result.Architecture + ".context_length"; meta[k] == nil {
 		meta[k] = uint32(anyContext) // readers want one, though nothing in the model depends on it

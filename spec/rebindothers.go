@@ -29,6 +29,7 @@ func (r *rebinder) compareOthers() error {
 			return nil
 		}
 	}
+	r.noteLong()
 	t, c, err := r.asOthers(r.others())
 	lacks := r.othersLack()
 	r.noteAside(lacks, headWords(c.heads))
@@ -70,6 +71,7 @@ func (r *rebinder) others() *mirror {
 	plain := *r.to
 	plain.config = maps.Clone(r.result.Metadata)
 	delete(plain.config, OwnConfigKey)
+	r.unread(plain.config)
 	plain.config[convertingKey] = true
 	plain.views, plain.order = maps.Clone(r.to.views), nil
 	for _, name := range r.to.order {

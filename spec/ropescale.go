@@ -153,7 +153,11 @@ func ropeYarn(tab *graph.RopeTable, c *config, r ropeConfig, theta float64) erro
 		return err
 	}
 	yarnBlend(tab, orig, factor, theta, fast, slow, truncate)
-	tab.Factor, err = yarnAttention(r, factor)
+	if tab.Factor, err = yarnAttention(r, factor); err != nil {
+		return err
+	}
+	times, err := yarnTimes(c, r)
+	tab.Factor *= times
 	return err
 }
 

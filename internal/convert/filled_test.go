@@ -73,7 +73,8 @@ func TestFilled(t *testing.T) {
 		"nothing": {"gpt_neox", nil, nil, nil},
 		"head and biases": {"gpt_neox", []string{"embed_out.weight", "dense.bias", "query_key_value.bias"}, map[string]any{"tie_word_embeddings": true, "attention_bias": false},
 			[]string{"output.weight", "blk.0.attn_qkv.bias", "blk.1.attn_qkv.bias", "blk.2.attn_qkv.bias", "blk.0.attn_output.bias", "blk.1.attn_output.bias", "blk.2.attn_output.bias"}},
-		"head": {"gpt_oss", []string{"lm_head.weight"}, map[string]any{"tie_word_embeddings": true}, []string{"output.weight"}},
+		"head":        {"gpt_oss", []string{"lm_head.weight"}, map[string]any{"tie_word_embeddings": true}, []string{"output.weight"}},
+		"of a choice": {"lfm2_moe", []string{"expert_bias"}, map[string]any{"use_expert_bias": false}, []string{"blk.1.exp_probs_b.bias", "blk.2.exp_probs_b.bias", "blk.3.exp_probs_b.bias"}},
 		"of a convolution": {"granitemoehybrid", []string{"conv1d.bias"}, map[string]any{"mamba_conv_bias": false},
 			[]string{"blk.0.ssm_conv1d.bias", "blk.2.ssm_conv1d.bias", "blk.3.ssm_conv1d.bias"}},
 	} {
@@ -121,7 +122,7 @@ func holdsFilled(t *testing.T, file string, names []string) {
 	for _, name := range names {
 		got, ok := f.Tensor(name)
 		if base, bias := strings.CutSuffix(name, ".bias"); bias {
-			w, _ := f.Tensor(base + ".weight")
+			w, _ := f.Tensor(strings.Replace(base, "exp_probs_b", "ffn_gate_inp", 1) + ".weight")
 			ok = ok && got.Shape.Equal(w.Shape[:1]) && len(bytes.Trim(got.Data, "\x00")) == 0
 		} else {
 			e, _ := f.Tensor("token_embd.weight")
