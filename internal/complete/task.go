@@ -87,7 +87,7 @@ func (s *Service) plan(t *spec.Task, langs string, named bool, text string, p *P
 	tags := append(slices.Clone(t.First), t.SourceTag...)
 	speaks := len(tags) > 0 && s.holds(tags)
 	if languages(t) && !named && (speaks || strings.Contains(t.Source, "{to}")) {
-		return nil, fmt.Errorf("complete: %w: %s needs languages, as in %s:en-fr", ErrTask, t.Name, t.Name)
+		return nil, fmt.Errorf("complete: %w: %s needs languages, as in %s:en-fr; %s", ErrTask, t.Name, t.Name, s.known(t, tags))
 	}
 	if len(tags) > 0 && !speaks {
 		if len(t.First) > 0 {
@@ -119,6 +119,24 @@ func (s *Service) plan(t *spec.Task, langs string, named bool, text string, p *P
 		bad = fmt.Errorf("complete: %w: %q names no two languages, as en-fr does", ErrTask, langs)
 	}
 	return nil, bad
+}
+
+// known says which languages a task has: those of its list, or of the vocabulary.
+func (s *Service) known(t *spec.Task, tags []string) string {
+	if len(tags) == 0 {
+		return "it knows " + strings.Join(slices.Sorted(maps.Keys(t.Languages)), ", ")
+	}
+	return "the vocabulary has " + s.listed(tags)
+}
+
+// listed is a list of tokens of the form of tags, cut where it is long.
+func (s *Service) listed(tags []string) string {
+	const show = 12
+	list := s.spoken(tags, show+1)
+	if len(list) > show {
+		list = append(list[:show], "…")
+	}
+	return strings.Join(list, ", ")
 }
 
 // form is a pattern of the tokens that a template of tags may become.
@@ -194,12 +212,7 @@ func (v *pair) tag(templates []string) (int32, error) {
 			}
 		}
 	}
-	const show = 12
-	list := v.s.spoken(templates, show+1)
-	if len(list) > show {
-		list = append(list[:show], "…")
-	}
-	return 0, fmt.Errorf("complete: %w: the vocabulary has no token for the languages %s and %s; it has %s", ErrTask, v.from, v.to, strings.Join(list, ", "))
+	return 0, fmt.Errorf("complete: %w: the vocabulary has no token for the languages %s and %s; it has %s", ErrTask, v.from, v.to, v.s.listed(templates))
 }
 
 // source encodes text and says how the answer begins.

@@ -140,6 +140,7 @@ func TestTasks(t *testing.T) {
 func TestBadTasks(t *testing.T) {
 	t5 := speaker(t, "t5", words(t, plainWords, noWords, noWords, noWords), nil)
 	m2m := speaker(t, "m2m_100", words(t, plainWords, []string{"__en__", "__fr__"}, noWords, noWords), nil)
+	marian := speaker(t, "marian", words(t, plainWords, noWords, noWords, noWords), nil)
 	none := speaker(t, "m2m_100", words(t, plainWords, noWords, noWords, noWords), nil)
 	for _, c := range []struct {
 		s          *Service
@@ -147,7 +148,10 @@ func TestBadTasks(t *testing.T) {
 	}{
 		{t5, "paint", "summarize, translate:FROM-TO"},
 		{t5, "", "summarize"},
-		{t5, "translate", "needs languages"},
+		{t5, "translate", "needs languages, as in translate:en-fr; it knows de, en, fr, ro"},
+		{m2m, "translate", "needs languages, as in translate:en-fr; the vocabulary has __en__, __fr__"},
+		{marian, "translate", "needs languages, as in translate:en-fr; the vocabulary has >>fra<<, >>deu<<"},
+		{none, "translate", "no token of the form"},
 		{t5, "translate:en", "names no two languages"},
 		{t5, "translate:en-xx", "knows the languages de, en, fr, ro"},
 		{t5, "summarize:en-fr", "takes no languages"},

@@ -5,6 +5,7 @@
 package embed
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -201,6 +202,24 @@ func (s *Service) Rows(ctx context.Context, texts []Text) ([][][]float32, error)
 	return out, nil
 }
 
+// wider says how a text of n tokens would be taken whole.
+func (s *Service) wider(n int) string {
+	if s.Model == nil || s.most < min(s.Model.Limits.Tokens, cmp.Or(s.Model.Sentence.MaxTokens, s.most)) { // the rows of a batch bound it
+		return ""
+	}
+	switch own, most := s.Model.MaxContext, s.Model.Sentence.MaxTokens; {
+	case most > 0 && most <= s.most:
+		return fmt.Sprintf(" (max_seq_length of the model's folder is %d)", most)
+	case own > s.most && n > own:
+		return fmt.Sprintf(" (--context %d takes longer ones, for more the model was not made)", own)
+	case own > s.most:
+		return fmt.Sprintf(" (--context %d takes it)", n)
+	case own > 0:
+		return " (the model was made for no more)"
+	}
+	return fmt.Sprintf(" (--context %d takes it)", n)
+}
+
 // check refuses what cannot be computed; messages count texts from 1.
 func (s *Service) check(i int, t *Text) error {
 	i++
@@ -208,7 +227,7 @@ func (s *Service) check(i int, t *Text) error {
 	case n == 0:
 		return fmt.Errorf("embed: %w: text %d has no tokens", ErrRequest, i)
 	case n > s.most:
-		return fmt.Errorf("embed: %w: text %d has %d tokens, at most %d are taken", ErrTooLong, i, n, s.most)
+		return fmt.Errorf("embed: %w: text %d has %d tokens, at most %d are taken%s", ErrTooLong, i, n, s.most, s.wider(n))
 	case t.Types != nil && len(t.Types) != n:
 		return fmt.Errorf("embed: %w: text %d has %d tokens and %d types", ErrRequest, i, n, len(t.Types))
 	case t.Skip < 0 || t.Skip >= n:

@@ -20,6 +20,18 @@ import (
 // readJSON reads a request's whole body, which is a JSON object in UTF-8, into
 // v, a pointer to a struct. Fields that v does not know are logged once each.
 func (v *Server) readJSON(w http.ResponseWriter, r *http.Request, into any) error {
+	raw, err := v.body(w, r)
+	if err != nil {
+		return err
+	}
+	if err := decode(raw, into); err != nil {
+		return err
+	}
+	return v.unknown(raw, into)
+}
+
+// body reads a request's whole body.
+func (v *Server) body(w http.ResponseWriter, r *http.Request) ([]byte, error) {
 	rc := http.NewResponseController(w)
 	_ = rc.SetReadDeadline(time.Now().Add(v.o.BodyTime))
 	raw, err := io.ReadAll(r.Body)
@@ -27,15 +39,12 @@ func (v *Server) readJSON(w http.ResponseWriter, r *http.Request, into any) erro
 		w.Header().Set("Connection", "close")
 		var large *http.MaxBytesError
 		if errors.As(err, &large) {
-			return err
+			return nil, err
 		}
-		return &apiError{Status: http.StatusRequestTimeout, Message: "the body did not arrive: " + err.Error()}
+		return nil, &apiError{Status: http.StatusRequestTimeout, Message: "the body did not arrive: " + err.Error()}
 	}
 	_ = rc.SetReadDeadline(time.Time{})
-	if err := decode(raw, into); err != nil {
-		return err
-	}
-	return v.unknown(raw, into)
+	return raw, nil
 }
 
 // decode reads JSON from strangers.
@@ -154,6 +163,9 @@ func (v *Server) unknown(raw []byte, into any) error {
 			return badRequest(name, "%s is not served; leave it out", name)
 		}
 		if known[lower] {
+			if err := nested[lower].misspelt(lower, lower, fields[name]); err != nil {
+				return err
+			}
 			continue
 		}
 		if meant := misspelt(lower, known); meant != "" {

@@ -27,6 +27,18 @@ func (v *Server) writes(h func(http.ResponseWriter, *http.Request) error) func(h
 		if v.s != nil {
 			return h(w, r)
 		}
+		raw, err := v.body(w, r)
+		if err != nil {
+			return err
+		}
+		var q struct {
+			Model string `json:"model"`
+		}
+		if decode(raw, &q) == nil && q.Model != "" { // before what this model does not give: another was asked for
+			if err := v.known(q.Model); err != nil {
+				return err
+			}
+		}
 		return v.unsupported("%s writes no texts, it reads them; use %s", v.o.Name, v.doors())
 	}
 }

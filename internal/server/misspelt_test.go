@@ -91,6 +91,15 @@ func TestMisspelt(t *testing.T) {
 		{"/v1/chat/completions", `"messages": [], "tempertaure": 0`, "did you mean temperature?"},
 		{"/v1/completions", `"prompts": ["a"]`, "did you mean prompt?"},
 		{"/v1/completions", `"prompt": "a", "topP": 0.5`, "topP is no field of this request; did you mean top_p?"},
+		{"/v1/completions", `"prompt": "a", "response_format": {"type": "json_object"}`, "response_format: \"json_object\" is not served yet"},
+		{"/v1/completions", `"prompt": "a", "stream_options": {"include_usages": true}`, "stream_options.include_usages is no field of a request; did you mean include_usage?"},
+		{"/v1/chat/completions", `"messages": [{"role": "user", "content": "a"}], "chat_template": "x"`, "chat_template is not served"},
+		{"/v1/chat/completions", `"messages": [{"role": "user", "content": "a"}, {"rol": "user", "content": "a"}]`, "messages[1].rol is no field of a request; did you mean role?"},
+		{"/v1/chat/completions", `"messages": [{"role": "user", "contents": "a"}]`, "messages[0].contents is no field of a request; did you mean content?"},
+		{"/v1/chat/completions", `"messages": [{"role": "user", "content": [{"type": "text", "texts": "a"}]}]`, "messages[0].content[0].texts is no field of a request; did you mean text?"},
+		{"/v1/chat/completions", `"messages": [{"role": "assistant", "tool_calls": [{"function": {"name": "f", "argumens": "{}"}}]}]`, "messages[0].tool_calls[0].function.argumens is"},
+		{"/v1/chat/completions", `"messages": [], "tools": [{"type": "function", "function": {"name": "f", "parametres": {}}}]`, "tools[0].function.parametres is no field of a request; did you mean parameters?"},
+		{"/v1/chat/completions", `"messages": [], "response_format": {"typ": "text"}`, "response_format.typ is no field of a request; did you mean type?"},
 		{"/v1/embeddings", `"input": "a", "dimension": 3`, "did you mean dimensions?"},
 		{"/v1/rerank", `"querry": "a", "documents": ["b"]`, "did you mean query?"},
 		{"/v1/rerank", `"query": "a", "document": ["b"]`, "did you mean documents?"},
@@ -106,5 +115,24 @@ func TestMisspelt(t *testing.T) {
 	var a embeddingsAnswer
 	if code, why := answer(t, texts, "/v1/embeddings", `{"model": "tiny", "input": "a", "input_type": "query", "usr": 1, "dimension": null}`, &a); code != 200 {
 		t.Errorf("fields that say nothing here: %d %s", code, why)
+	}
+}
+
+// TestNestedFields: what clients and templates put into messages and the like passes.
+func TestNestedFields(t *testing.T) {
+	for name, raw := range map[string]string{
+		"messages": `[{"role": "user", "content": [{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}, {"type": "image_url", "image_url": {"url": "x", "detail": "low"}}], "name": "b"},
+			{"role": "assistant", "content": null, "refusal": null, "annotations": [], "audio": null, "function_call": null, "reasoning_details": [], "provider_specific_fields": null,
+			"tool_calls": [{"id": "1", "type": "function", "index": 0, "function": {"name": "f", "arguments": "{\"contents\": 1}"}}], "prefix": true, "partial": true, "tool_plan": "x",
+			"thought": "x", "citations": [], "context": "x", "task": "x", "title": "x", "date": "x", "id": "x", "created_at": 1, "model": "x", "images": [], "tools": [], "documents": []},
+			{"role": "tool", "content": "x", "tool_call_id": "1", "is_error": false, "tool_name": "x"}]`,
+		"tools": `[{"type": "function", "function": {"name": "f", "description": "d", "strict": true, "parameters": {"type": "object", "propertys": {"role": {}, "nam": {}}}}},
+			{"type": "web_search", "search_context_size": "low", "user_location": {}}, {"type": "custom", "custom": {"name": "x", "format": {}}}, {"name": "f", "input_schema": {}}]`,
+		"response_format": `{"type": "json_schema", "json_schema": {"name": "x", "strict": true, "schema": {"typ": 1}}, "structures": [], "triggers": []}`,
+		"stream_options":  `{"include_usage": true, "include_obfuscation": false, "continuous_usage_stats": true}`,
+	} {
+		if err := nested[name].misspelt(name, name, []byte(raw)); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
 	}
 }

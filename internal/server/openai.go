@@ -34,6 +34,9 @@ type common struct {
 	IncludeStop       bool                `json:"include_stop_str_in_output"`
 	SkipSpecial       *bool               `json:"skip_special_tokens"`
 	Task              string              `json:"task"` // of an encoder-decoder: summarize, translate:en-fr, …
+	ResponseFormat    *struct {
+		Type string `json:"type"`
+	} `json:"response_format"`
 	strategies
 	beams
 	refused
@@ -54,6 +57,7 @@ type refused struct {
 	WebSearch      json.RawMessage `json:"web_search_options"`
 	PromptLogprobs json.RawMessage `json:"prompt_logprobs"`
 	MinTokens      json.RawMessage `json:"min_tokens"`
+	Template       json.RawMessage `json:"chat_template"`
 }
 
 func (f *refused) check() error {
@@ -62,7 +66,7 @@ func (f *refused) check() error {
 		raw  json.RawMessage
 	}{{"grammar", f.Grammar}, {"json_schema", f.JSONSchema}, {"guided_json", f.GuidedJSON}, {"guided_regex", f.GuidedRegex},
 		{"guided_choice", f.GuidedChoice}, {"guided_grammar", f.GuidedGrammar}, {"structured_outputs", f.Structured}, {"functions", f.Functions},
-		{"audio", f.Audio}, {"web_search_options", f.WebSearch}, {"prompt_logprobs", f.PromptLogprobs}, {"min_tokens", f.MinTokens}} {
+		{"audio", f.Audio}, {"web_search_options", f.WebSearch}, {"prompt_logprobs", f.PromptLogprobs}, {"min_tokens", f.MinTokens}, {"chat_template", f.Template}} {
 		switch string(x.raw) {
 		case "", "null", "false", "0", `""`, "[]", "{}":
 		default:
@@ -109,6 +113,9 @@ func (v *Server) params(c *common, maxTokens *int, maxName string) (p complete.P
 	}
 	if err := c.refused.check(); err != nil {
 		return p, err
+	}
+	if f := c.ResponseFormat; f != nil && f.Type != "text" && f.Type != "" {
+		return p, badRequest("response_format", "response_format: %.40q is not served yet; only text is", f.Type)
 	}
 	s := v.s.Defaults()
 	for _, f := range []struct {

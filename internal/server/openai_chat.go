@@ -17,20 +17,17 @@ import (
 // chatRequest is the body of /v1/chat/completions.
 type chatRequest struct {
 	common
-	Messages       []chat.Message  `json:"messages"`
-	MaxCompletion  *int            `json:"max_completion_tokens"`
-	Logprobs       bool            `json:"logprobs"`
-	TopLogprobs    *int            `json:"top_logprobs"`
-	Tools          []chat.Tool     `json:"tools"`
-	ToolChoice     json.RawMessage `json:"tool_choice"`
-	ResponseFormat *struct {
-		Type string `json:"type"`
-	} `json:"response_format"`
-	TemplateArgs map[string]any `json:"chat_template_kwargs"`
-	Effort       *string        `json:"reasoning_effort"`
-	Continue     *bool          `json:"continue_final_message"`
-	Generation   *bool          `json:"add_generation_prompt"`
-	Modalities   []string       `json:"modalities"`
+	Messages      []chat.Message  `json:"messages"`
+	MaxCompletion *int            `json:"max_completion_tokens"`
+	Logprobs      bool            `json:"logprobs"`
+	TopLogprobs   *int            `json:"top_logprobs"`
+	Tools         []chat.Tool     `json:"tools"`
+	ToolChoice    json.RawMessage `json:"tool_choice"`
+	TemplateArgs  map[string]any  `json:"chat_template_kwargs"`
+	Effort        *string         `json:"reasoning_effort"`
+	Continue      *bool           `json:"continue_final_message"`
+	Generation    *bool           `json:"add_generation_prompt"`
+	Modalities    []string        `json:"modalities"`
 }
 
 // maxMessages bounds a conversation, and templateSteps what its template may do:
@@ -53,9 +50,6 @@ func (q *chatRequest) check() error {
 		if err := checkMessage(&q.Messages[i], i); err != nil {
 			return err
 		}
-	}
-	if q.ResponseFormat != nil && q.ResponseFormat.Type != "text" && q.ResponseFormat.Type != "" {
-		return badRequest("response_format", "response_format: %q is not served yet; only text is", q.ResponseFormat.Type)
 	}
 	if choice := strings.Trim(string(q.ToolChoice), `"`); len(q.Tools) > 0 && choice != "none" {
 		return badRequest("tools", "tools: calling tools is not served yet; leave them out or set tool_choice to none")

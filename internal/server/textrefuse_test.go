@@ -136,3 +136,16 @@ func TestClassifyNull(t *testing.T) {
 		}
 	}
 }
+
+// TestTextsOtherModel: who asks a server of vectors for an answer of another model is
+// told of the model first.
+func TestTextsOtherModel(t *testing.T) {
+	h := textServer(t, false)
+	for _, path := range []string{"/v1/chat/completions", "/v1/completions"} {
+		for body, want := range map[string]string{`{"model": "other", "messages": []}`: "model_not_found", `{"model": "tiny", "messages": []}`: "writes no texts", `{}`: "writes no texts", `[`: "writes no texts"} {
+			if _, got := ask(t, h.URL+path, body); !strings.Contains(got, want) {
+				t.Errorf("%s %s: %s, want %s", path, body, got, want)
+			}
+		}
+	}
+}
