@@ -14,6 +14,7 @@ import (
 	"github.com/inferflow/inferflow/internal/complete"
 	"github.com/inferflow/inferflow/internal/model"
 	"github.com/inferflow/inferflow/internal/pull"
+	"github.com/inferflow/inferflow/internal/sys"
 	"github.com/inferflow/inferflow/spec"
 )
 
@@ -36,7 +37,7 @@ func openModel(ctx context.Context, ref string, o model.Options) (*model.Model, 
 	}
 	m, err := model.Open(path, o)
 	if err != nil {
-		if again := pull.Again(path, po); again != "" && !refetch && len(o.Spec.Set) == 0 && o.Spec.Name == "" && o.Spec.SpecFile == "" {
+		if again := pull.Again(path, po); again != "" && !refetch && !errors.Is(err, sys.ErrNoRoom) && len(o.Spec.Set) == 0 && o.Spec.Name == "" && o.Spec.SpecFile == "" {
 			err = fmt.Errorf("%w; %s", err, again)
 		}
 		err = blameSet(err, o.Spec.Set)

@@ -26,7 +26,7 @@ var beside = slices.Concat([]string{"tokenizer.json", "tokenizer_config.json", "
 
 // toFolder writes weights, configuration and tokenizer as a Hugging Face
 // folder. out is the folder, or the .safetensors file in it.
-func (c *job) toFolder(out string) error {
+func (c *job) toFolder(out string) (err error) {
 	file := out
 	if !strings.EqualFold(filepath.Ext(out), ".safetensors") {
 		file = filepath.Join(out, weightsFile)
@@ -42,7 +42,13 @@ func (c *job) toFolder(out string) error {
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(dir, 0o777); err != nil {
+	undo, err := makeFolder(dir)
+	defer func() {
+		if err != nil {
+			undo()
+		}
+	}()
+	if err != nil {
 		return fmt.Errorf("convert: %w", err)
 	}
 	w := &safetensors.Writer{Metadata: map[string]string{"format": "pt"}}
@@ -63,6 +69,25 @@ func (c *job) toFolder(out string) error {
 		}
 	}
 	return c.tell(file)
+}
+
+// makeFolder makes a folder and those that it lies in; undo removes those of them that
+// were not there and are empty.
+func makeFolder(dir string) (undo func(), err error) {
+	var made []string
+	for d := dir; ; d = filepath.Dir(d) {
+		if _, err := os.Lstat(d); err == nil || d == filepath.Dir(d) {
+			break
+		}
+		made = append(made, d)
+	}
+	return func() {
+		for _, d := range made {
+			if os.Remove(d) != nil {
+				return
+			}
+		}
+	}, os.MkdirAll(dir, 0o777)
 }
 
 // folderType is the type in which a tensor is stored: blocks are decoded.

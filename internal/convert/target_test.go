@@ -83,3 +83,28 @@ func TestWritten(t *testing.T) {
 		}
 	}
 }
+
+// TestNothingLeft: a folder that was made for a conversion that fails is removed, one
+// that was there stays.
+func TestNothingLeft(t *testing.T) {
+	f16, dir := quant.F16, t.TempDir()
+	in := modeltest.Write(t, t.TempDir(), modeltest.Options{Edit: func(name string, values []float32) {
+		if name == "blk.1.ffn_down.weight" {
+			values[3] = 1e6
+		}
+	}})
+	there := filepath.Join(dir, "there")
+	if err := os.Mkdir(there, 0o777); err != nil {
+		t.Fatal(err)
+	}
+	for _, out := range []string{"new/deep", "there/new", "there"} {
+		if err := Run(in, filepath.Join(dir, out), Options{Type: &f16}); !errors.Is(err, ErrConvert) {
+			t.Errorf("%s: %v", out, err)
+		}
+	}
+	for folder, want := range map[string]int{dir: 1, there: 0} {
+		if list, err := os.ReadDir(folder); err != nil || len(list) != want {
+			t.Errorf("%s holds %v: %v", folder, list, err)
+		}
+	}
+}

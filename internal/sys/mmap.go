@@ -6,6 +6,7 @@ import (
 	"math"
 	"os"
 	"sync"
+	"syscall"
 )
 
 // Errors of MapFile and Mapping that callers branch on.
@@ -58,9 +59,20 @@ func MapFile(path string) (*Mapping, error) {
 	}
 	data, unmap, err := mapFile(f, int(info.Size()))
 	if err != nil {
-		return nil, fmt.Errorf("sys: map: %s: %d bytes: %w", path, info.Size(), err)
+		return nil, unmapped(path, info.Size(), err)
 	}
 	return &Mapping{path: path, data: data, unmap: unmap}, nil
+}
+
+// ErrNoRoom says that the process has no addresses left for a file, which itself may
+// be in order.
+var ErrNoRoom = errors.New("no room in the process's address space")
+
+func unmapped(path string, size int64, err error) error {
+	if errors.Is(err, syscall.ENOMEM) {
+		return fmt.Errorf("sys: map: %s: %w for its %d bytes (%w): raise the limit (ulimit -v, the container's) or take a smaller model", path, ErrNoRoom, size, err)
+	}
+	return fmt.Errorf("sys: map: %s: %d bytes: %w", path, size, err)
 }
 
 // OpenRegular opens a file for reading. Errors name the path; of a pipe, a device

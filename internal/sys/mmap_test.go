@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
+	"syscall"
 	"testing"
 )
 
@@ -82,5 +84,17 @@ func TestPageRange(t *testing.T) {
 		if lo != c.wantLo || hi != c.end {
 			t.Errorf("pageRange(%d, %d, %d, %v) = %d, %d; want %d, %d", c.lo, c.hi, c.size, c.inward, lo, hi, c.wantLo, c.end)
 		}
+	}
+}
+
+// TestNoRoom: a file that has no room in the address space is told from one that
+// cannot be read.
+func TestNoRoom(t *testing.T) {
+	err := unmapped("m.gguf", 12, os.NewSyscallError("mmap", syscall.ENOMEM))
+	if !errors.Is(err, ErrNoRoom) || !strings.Contains(err.Error(), "m.gguf") || !strings.Contains(err.Error(), "ulimit -v") {
+		t.Errorf("got %v", err)
+	}
+	if err := unmapped("m.gguf", 12, os.NewSyscallError("mmap", syscall.EACCES)); errors.Is(err, ErrNoRoom) {
+		t.Errorf("got %v", err)
 	}
 }
