@@ -3,6 +3,7 @@ package spec
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"testing"
 )
 
@@ -24,5 +25,24 @@ func TestChoose(t *testing.T) {
 	}
 	if o := Choose("llama"); o.SpecFile != "llama" || o.Name != "" {
 		t.Errorf("a file of that name is there: %+v", o)
+	}
+}
+
+// TestCarriedModelType finds the specification of a file by the model_type of
+// the config.json that it carries: a rule may name no architecture of its own.
+func TestCarriedModelType(t *testing.T) {
+	for _, c := range []struct{ arch, own, want string }{
+		{"granite", "granite4_vision_text", "granite"},
+		{"granite", "hyperclovax", "granite"},
+		{"phi3", "phi4_multimodal", "phi3"},
+		{"llama", "internlm3", "llama"},
+		{"xverse", "internlm3", "llama"}, // as written before
+		{"granite", "internlm3", ""},
+		{"phi2", "phi4_multimodal", ""},
+	} {
+		f := &mirror{binding: GGUF, arch: c.arch, config: map[string]any{OwnConfigKey: `{"model_type": "` + c.own + `"}`}}
+		if got, err := matching(f); err != nil || strings.Join(got, " ") != c.want {
+			t.Errorf("%s of %s: %q, %v; want %q", c.own, c.arch, got, err, c.want)
+		}
 	}
 }

@@ -213,7 +213,10 @@ func (r *rebinder) attempt() error {
 	if err != nil {
 		return err
 	}
-	return r.solve(to)
+	if err := r.solve(to); err != nil {
+		return err
+	}
+	return r.readBack()
 }
 
 // declarations runs the top of the specification for the other binding, and

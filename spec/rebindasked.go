@@ -12,6 +12,7 @@ type asked struct {
 	seen    map[string]bool
 	paused  int
 	groups  []askedKeys
+	ropes   []askedRope         // of each rotary table
 	keys    map[string][]string // gguf(config=…): key of config.json → GGUF keys
 	write   []*starlark.Dict    // gguf(write=…): GGUF key → value or function of c
 	differs []starlark.Callable // gguf(differs=…): how llama.cpp answers otherwise
@@ -40,6 +41,18 @@ type askedKeys struct {
 	keys    []string
 	value   starlark.Value
 	missing bool // value is the specification's default
+}
+
+// askedRope is what a rotary table was made of.
+type askedRope struct {
+	theta float64
+	kind  string
+}
+
+func (a *asked) rope(theta float64, kind string) {
+	if a != nil {
+		a.ropes = append(a.ropes, askedRope{theta, kind})
+	}
 }
 
 func (a *asked) tensor(name string, experts int, w *weightValue) {

@@ -243,6 +243,7 @@ func (r *rebinder) derived(values map[string]any) {
 	if len(g.Ropes) > 0 {
 		values["rotary_dim"] = int64(g.Ropes[0].Dim)
 	}
+	r.derivedScaling(values)
 	for _, n := range g.Nodes {
 		if a, ok := n.Attr.(*graph.EmbedAttr); ok && g.Nodes[n.In[0]].Op == graph.OpTokens {
 			values["vocab_size"] = int64(a.Table.Shape[0])
@@ -259,6 +260,20 @@ func (r *rebinder) derived(values map[string]any) {
 	for to, from := range map[string]string{"num_key_value_heads": "num_attention_heads", "v_head_dim": "head_dim"} {
 		if values[to] == nil && values[from] != nil {
 			values[to] = values[from]
+		}
+	}
+}
+
+// derivedScaling brings a name of a scaling that a specification takes for
+// another to that one's.
+func (r *rebinder) derivedScaling(values map[string]any) {
+	kind, _ := values["rope_scaling.rope_type"].(string)
+	if kind == "" || slices.ContainsFunc(r.from.asked.ropes, func(of askedRope) bool { return of.kind == kind }) {
+		return
+	}
+	for _, of := range r.from.asked.ropes {
+		if scalingTypes[of.kind] != "" {
+			values["rope_scaling.rope_type"] = of.kind
 		}
 	}
 }

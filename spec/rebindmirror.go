@@ -57,7 +57,7 @@ func (r *rebinder) mirror() error {
 		}
 		if len(names) > 1 {
 			shape = shape[1:]
-		} else if slices.ContainsFunc(aside, func(m matcher) bool { key, _ := generalise(a.name); return m.fits(a.name, key) }) {
+		} else if standsAside(aside, a.name) {
 			r.aside[names[0]] = true
 		}
 		if r.result.Binding == GGUF {
@@ -105,6 +105,12 @@ func (r *rebinder) declaredAside() (list []matcher, err error) {
 		}
 	}
 	return list, nil
+}
+
+// standsAside says that patterns of gguf(aside=…) name a tensor.
+func standsAside(list []matcher, name string) bool {
+	key, _ := generalise(name)
+	return slices.ContainsFunc(list, func(m matcher) bool { return m.fits(name, key) })
 }
 
 // traceMirror traces the specification over the mirror. A matrix that the two

@@ -32,7 +32,9 @@ func (r *rebinder) compareOthers() error {
 	r.noteLong()
 	t, c, err := r.asOthers(r.others())
 	lacks := r.othersLack()
-	r.noteAside(lacks, headWords(c.heads))
+	if err != nil || len(c.heads)+len(c.other) > 0 || c.twofold { // else they are of use for this program alone
+		r.noteAside(lacks, headWords(c.heads))
+	}
 	if len(lacks) > 0 && len(c.heads) == 0 { // which is told: the rest is as it were with them
 		whole := r.others()
 		whole.views, whole.order = r.to.views, r.to.order
@@ -50,7 +52,8 @@ func (r *rebinder) compareOthers() error {
 // asOthers traces files as a reader takes them that does not know our own keys,
 // and compares. The error is the trace's.
 func (r *rebinder) asOthers(files *mirror) (*tracer, *comparison, error) {
-	c := &comparison{pair: func(_, _ *graph.Weight, _ graph.Line) error { return nil }}
+	s := newSolver()
+	c := &comparison{known: r.factorsOf, pair: func(a, b *graph.Weight, _ graph.Line) error { _ = s.set(b, a); return nil }}
 	t := newTracer(files, Options{AllowUnused: true})
 	if _, err := t.run(r.s.fileName(), r.s.Source); err != nil {
 		return t, c, err
@@ -58,6 +61,7 @@ func (r *rebinder) asOthers(files *mirror) (*tracer, *comparison, error) {
 	if err := c.graphs(r.from.b.G, t.b.G); err != nil {
 		c.other = append(c.other, firstLine(err.Error()))
 	}
+	c.twofold = s.twofold
 	return t, c, nil
 }
 

@@ -4,8 +4,6 @@ import (
 	"math"
 	"strings"
 
-	"go.starlark.net/starlark"
-
 	"github.com/inferflow/inferflow/internal/graph"
 )
 
@@ -46,7 +44,7 @@ func keptWhole(divisors []any) (n int) {
 		switch x := v.(float64); {
 		case x == 1 && i == n:
 			n++
-		case x < 1e29:
+		case x < stillDivisor:
 			return 0
 		}
 	}
@@ -86,6 +84,19 @@ func (r *rebinder) divisors(name string) ([]any, bool) {
 	return list, true
 }
 
+// factorsOf are the numbers of a tensor of divisors, of the files at hand or of those to be made.
+func (r *rebinder) factorsOf(w *graph.Weight) []float64 {
+	if made := r.factors[w.Name]; made != nil {
+		return made.Data
+	}
+	var list []float64
+	stored, _ := r.divisors(w.Name)
+	for _, v := range stored {
+		list = append(list, v.(float64))
+	}
+	return list
+}
+
 // has says whether a dotted name is set.
 func has(m map[string]any, name string) bool {
 	head, rest, nested := strings.Cut(name, ".")
@@ -100,12 +111,12 @@ func has(m map[string]any, name string) bool {
 // the plain frequencies divided by the scaled ones.
 func (r *rebinder) ropeFactors() {
 	r.factors = map[string]*graph.Weight{}
-	for _, tab := range r.from.b.G.Ropes {
-		theta, ok := r.thetaOf(tab)
-		if !ok || tab.Divisors != nil {
+	for i, tab := range r.from.b.G.Ropes {
+		of := r.from.asked.ropes[i]
+		if !needsFactors(tab, of) {
 			continue
 		}
-		base := ropeFreq(theta, tab.Dim)
+		base := ropeFreq(of.theta, tab.Dim)
 		if tab.Kind == "longrope" {
 			r.factor("rope_factors_short.weight", base, tab.Freq)
 			r.factor("rope_factors_long.weight", base, tab.LongFreq)
@@ -128,57 +139,21 @@ func (r *rebinder) factor(name string, base, scaled []float64) {
 	r.to.add(name, w.Shape)
 }
 
-// thetaOf finds the base frequency of a table that needs factors; ok is false
-// where the table is plain, or scaled in a way that keys say. Of the bases
-// that the configuration names it is the one that most components keep.
-func (r *rebinder) thetaOf(tab *graph.RopeTable) (theta float64, ok bool) {
-	most := -1
-	for _, g := range r.from.asked.groups {
-		if kind, _ := starlark.AsString(g.value); kind == "yarn" || kind == "dynamic" {
-			return 0, false
-		}
-		if key := g.keys[0]; !strings.Contains(key, "theta") && !strings.Contains(key, "base") {
-			continue
-		}
-		for _, base := range numbersOf(g.value) {
-			kept, even := keeps(tab, base)
-			if even && tab.Kind != "longrope" { // plain, or divided by one factor
-				return 0, false
-			}
-			if kept > most {
-				theta, most = base, kept
-			}
-		}
+// needsFactors says that a table is scaled in a way that only tensors say: not
+// plain, nor divided by one factor, nor by a scaling that keys say.
+func needsFactors(tab *graph.RopeTable, of askedRope) bool {
+	if tab.Divisors != nil || of.kind == "yarn" || of.kind == "dynamic" {
+		return false
 	}
-	return theta, most >= 0 && (tab.Kind == "" || tab.Kind == "longrope")
+	return tab.Kind == "longrope" || tab.Kind == "" && !evenly(tab, of.theta)
 }
 
-// numbersOf are the positive numbers of a value: itself, or those of a list, one a layer.
-func numbersOf(v starlark.Value) (list []float64) {
-	add := func(v starlark.Value) {
-		if f, ok := starlark.AsFloat(v); ok && f > 0 {
-			list = append(list, f)
-		}
-	}
-	if it, ok := v.(starlark.Iterable); ok {
-		for x := range starlark.Elements(it) {
-			add(x)
-		}
-		return list
-	}
-	add(v)
-	return list
-}
-
-// keeps counts the components of a table whose frequency is that of the base,
-// and says whether all differ from it by one factor.
-func keeps(tab *graph.RopeTable, base float64) (kept int, even bool) {
-	even = true
+// evenly says that all frequencies of a table differ from those of a base by one factor.
+func evenly(tab *graph.RopeTable, base float64) bool {
 	for i, f := range ropeFreq(base, tab.Dim) {
-		if math.Abs(tab.Freq[i]-f) <= 1e-9*f {
-			kept++
+		if math.Abs(tab.Freq[i]-f*tab.Freq[0]) > 1e-9*f {
+			return false
 		}
-		even = even && math.Abs(tab.Freq[i]-f*tab.Freq[0]) <= 1e-9*f
 	}
-	return kept, even
+	return true
 }

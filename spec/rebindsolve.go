@@ -18,9 +18,11 @@ func eachWeight(g *graph.Graph, f func(*graph.Weight)) {
 
 // comparison walks two graphs of the same form side by side.
 type comparison struct {
-	pair  func(a, b *graph.Weight, line graph.Line) error
-	other []string // attributes that differ, each once
-	heads []string // outputs of the first that the second, which is its beginning, lacks
+	twofold bool // set by pair: a tensor of the second would have to be two of the first
+	pair    func(a, b *graph.Weight, line graph.Line) error
+	known   func(w *graph.Weight) []float64 // the numbers of a small tensor, nil where they are not known; may be nil
+	other   []string                        // attributes that differ, each once
+	heads   []string                        // outputs of the first that the second, which is its beginning, lacks
 }
 
 func (c *comparison) graphs(a, b *graph.Graph) error {
@@ -83,11 +85,55 @@ func beginning(a, b *graph.Graph) (lacks []string, ok bool) {
 // ropes compares the frequencies that come out of two tables.
 func (c *comparison) ropes(a, b *graph.RopeTable) {
 	if b.Divisors != nil || a.Divisors != nil { // stored as tensors, made of the other's own numbers
-		a, b = &graph.RopeTable{Dim: a.Dim, Factor: a.Factor}, &graph.RopeTable{Dim: b.Dim, Factor: b.Factor}
+		x, y := c.divided(a), c.divided(b)
+		if x == nil || y == nil {
+			x, y = &graph.RopeTable{Dim: a.Dim, Factor: a.Factor}, &graph.RopeTable{Dim: b.Dim, Factor: b.Factor}
+		}
+		a, b = x, y
 	}
 	if err := c.values(reflect.ValueOf(*a), reflect.ValueOf(*b), graph.Line{}, "rope_table"); err != nil {
 		c.differ("rope_table")
 	}
+}
+
+// stillDivisor is what stands for a frequency of 0 among divisors, and above.
+const stillDivisor = 1e29
+
+// divided is a table with its divisors in its frequencies; nil where they are not known.
+func (c *comparison) divided(t *graph.RopeTable) *graph.RopeTable {
+	out := *t
+	divide := func(freq []float64, by *graph.Weight) []float64 {
+		if by == nil {
+			return freq
+		}
+		var list []float64
+		if c.known != nil {
+			list = c.known(by)
+		}
+		if len(list) != len(freq) {
+			return nil
+		}
+		scaled := make([]float64, len(freq))
+		for i, f := range freq {
+			if list[i] < stillDivisor {
+				scaled[i] = f / list[i]
+			}
+		}
+		return scaled
+	}
+	long := t.LongDiv
+	if long == nil && t.LongFreq != nil {
+		long = t.Divisors
+	}
+	out.Freq, out.LongFreq = divide(t.Freq, t.Divisors), divide(t.LongFreq, long)
+	if out.Freq == nil || t.LongFreq != nil && out.LongFreq == nil {
+		return nil
+	}
+	out.Divisors, out.LongDiv = nil, nil
+	if slices.Equal(out.Freq, out.LongFreq) { // one list under two names
+		out.Kind, out.LongFreq, out.Original = "", nil, 0
+	}
+	return &out
 }
 
 func (c *comparison) differ(what string) {
@@ -164,6 +210,12 @@ type solver struct {
 	values map[string]*graph.Weight
 	pieces map[string][]piece // by place
 	order  []*graph.Weight    // with pieces
+	// twofold says that some tensor would have to be two things at once.
+	twofold bool
+}
+
+func newSolver() *solver {
+	return &solver{values: map[string]*graph.Weight{}, pieces: map[string][]piece{}}
 }
 
 // place tells expressions apart that are made anew for each use.
@@ -186,7 +238,8 @@ func (s *solver) set(e, v *graph.Weight) (err error) {
 	}
 	switch e.Op {
 	case graph.WTensor:
-		if s.values[e.Name] != nil {
+		if was := s.values[e.Name]; was != nil {
+			s.twofold = s.twofold || place(was) != place(v)
 			return nil
 		}
 		if !slices.Equal(e.Shape, v.Shape) {
@@ -342,8 +395,8 @@ func whole(x *graph.Weight, pieces []piece) (*graph.Weight, error) {
 
 // solve compares the two traces and finds every tensor of the other binding.
 func (r *rebinder) solve(to *tracer) error {
-	s := &solver{values: map[string]*graph.Weight{}, pieces: map[string][]piece{}}
-	c := &comparison{pair: func(a, b *graph.Weight, _ graph.Line) error { return s.set(b, a) }}
+	s := newSolver()
+	c := &comparison{pair: func(a, b *graph.Weight, _ graph.Line) error { return s.set(b, a) }, known: r.factorsOf}
 	if err := c.graphs(r.from.b.G, to.b.G); err != nil {
 		return err
 	}

@@ -54,6 +54,9 @@ func (r *rebinder) lacking(t *tracer, name string, shape []int) string {
 	if _, ok := r.to.views[names[0]]; !ok {
 		r.to.add(names[0], slices.Clone(shape))
 	}
+	if list, err := r.declaredAside(); err == nil && standsAside(list, name) {
+		r.aside[names[0]] = true
+	}
 	return names[0]
 }
 
@@ -134,7 +137,7 @@ func (r *rebinder) writeLayout(meta map[string]any) error {
 	}
 	shapes := map[string][]int{}
 	for _, name := range r.files.TensorNames() {
-		if v, ok := r.files.Tensor(name); ok && v.Shape != nil {
+		if v, ok := r.files.Tensor(name); ok && v.Shape != nil && v.Shape.Elements() > 0 {
 			shapes[name] = v.Shape
 		}
 	}

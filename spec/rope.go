@@ -297,7 +297,8 @@ func (t *tracer) ropeTable(c *config, a ropeArgs, r ropeConfig) (*graph.RopeTabl
 		return nil, fmt.Errorf("rope_table: dimension %d must be even and base frequency %g positive", dim, theta)
 	}
 	tab := &graph.RopeTable{Dim: dim, Factor: 1, Freq: ropeFreq(theta, dim)}
-	if t.files.Binding() == GGUF && a.factors {
+	t.asked.rope(theta, kind)
+	if t.files.Binding() == GGUF && a.factors && !t.carriedScaling() {
 		if done, err := t.storedFactors(tab, c, r); done || err != nil {
 			return tab, err
 		}
@@ -320,7 +321,7 @@ func (t *tracer) ropeTable(c *config, a ropeArgs, r ropeConfig) (*graph.RopeTabl
 // ropeDim is the number of rotated components.
 func (t *tracer) ropeDim(c *config, a ropeArgs, r ropeConfig, kind string) (int, error) {
 	whole := a.partial == 0 && (kind == "default" || kind == "proportional")
-	if t.files.Binding() == GGUF && !(c.d.owns() && a.layerType != "") { // a carried config.json says it by layer type
+	if t.files.Binding() == GGUF && !c.d.owns() { // a carried config.json says it itself
 		return t.rotaryDim(c, a, whole)
 	}
 	if whole {

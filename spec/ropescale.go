@@ -286,6 +286,20 @@ func ropeProportional(tab *graph.RopeTable, _ *config, r ropeConfig, _ float64) 
 	return nil
 }
 
+// carriedScaling says that the file carries the config.json which its stored
+// factors were made of: other readers' form of what that says in full.
+func (t *tracer) carriedScaling() bool {
+	if !t.config.owns() {
+		return false
+	}
+	for _, name := range []string{"rope_factors_long.weight", "rope_factors_short.weight", "rope_freqs.weight"} {
+		if _, ok := t.files.Tensor(name); ok {
+			t.used[name] = true
+		}
+	}
+	return true
+}
+
 // storedFactors takes the divisors that GGUF files store as tensors: one list,
 // or a short and a long one. done says that they are all the scaling there is.
 func (t *tracer) storedFactors(tab *graph.RopeTable, c *config, r ropeConfig) (done bool, err error) {

@@ -75,13 +75,17 @@ func (c *job) whole(out string, s *spec.Spec, why error) ([]spec.ReboundTensor, 
 	if err != nil {
 		return nil, nil, fmt.Errorf("convert: as GGUF the folder could not be read back: %w: %w", ErrConvert, err)
 	}
-	var tensors []spec.ReboundTensor
+	var tensors, empty []spec.ReboundTensor
 	var long []string
 	for _, v := range c.files.Views() {
 		if _, err := c.wholeType(v.Name, v.Type, v.Shape); err != nil && slices.Contains(traced.Ignored, v.Name) {
 			continue // a mask or the like, of a type that GGUF lacks
 		}
 		t := stored(v)
+		if v.Shape.Elements() == 0 { // GGUF has no room for it
+			empty = append(empty, t)
+			continue
+		}
 		if len(t.Name) > maxGGUFName {
 			t.Name, long = model.LongName(len(long)), append(long, v.Name)
 		}
@@ -99,12 +103,13 @@ func (c *job) whole(out string, s *spec.Spec, why error) ([]spec.ReboundTensor, 
 	if text != "" {
 		set = append(set, setting{"tokenizer.chat_template", text})
 	}
-	set = append(set, files...)
+	aside, _, err := c.aside(empty)
+	set = append(append(set, files...), aside...)
 	if len(long) > 0 {
 		set = append(set, setting{model.OwnNamesKey, long})
 	}
 	c.o.Notice(fmt.Sprintf("no other program reads this GGUF file: it holds the folder as it is under an architecture of our own, %s (%s)", spec.OwnArchitecture, reason(why)))
-	return tensors, append(set, setting{spec.OwnConfigKey, config}), nil
+	return tensors, append(set, setting{spec.OwnConfigKey, config}), err
 }
 
 // maxGGUFName is the length of tensor names that ggml has room for.

@@ -56,7 +56,7 @@ func (c *job) toGGUF(out string) error {
 				set = append(set, setting{k, v})
 			}
 		}
-		for _, v := range c.files.Views() {
+		for _, v := range c.files.Tensors() { // those of our own stand among the keys
 			tensors = append(tensors, stored(v))
 		}
 	} else {

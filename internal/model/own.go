@@ -218,6 +218,9 @@ func (f *files) ownTensor(t OwnTensor) (v tensor.View, err error) {
 	}
 	value, _ := f.meta.Value(OwnTensorPrefix + t.Name)
 	data, _ := value.Bytes()
+	if len(data) == 0 && isEmpty(t.Shape) {
+		return tensor.View{Name: t.Name, Type: typ, Shape: t.Shape, Data: data}, nil
+	}
 	size, ok := uint64(1), true
 	for i, n := range t.Shape {
 		ok = ok && n > 0
@@ -236,3 +239,19 @@ func (f *files) ownTensor(t OwnTensor) (v tensor.View, err error) {
 	}
 	return tensor.View{Name: t.Name, Type: typ, Shape: t.Shape, Data: data}, nil
 }
+
+// isEmpty says that a shape holds no values, and could not be of any width.
+func isEmpty(shape []int) bool {
+	none := false
+	for _, n := range shape {
+		if n < 0 || n > maxEmpty {
+			return false
+		}
+		none = none || n == 0
+	}
+	return none
+}
+
+// maxEmpty bounds the dimensions of a tensor without values, of which nothing
+// else says what they may be.
+const maxEmpty = 1 << 24

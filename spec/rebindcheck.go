@@ -1,0 +1,54 @@
+package spec
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/inferflow/inferflow/internal/graph"
+)
+
+// columnOrders are attributes of steps that say in which order the columns of
+// their weights lie: files of one format may have another, with the same answer.
+var columnOrders = []string{"gated_delta.Tile"}
+
+// readBack traces the files to be made as this program will read them, and
+// holds that against the files at hand: a conversion may not be read otherwise
+// than what it was made of. The mirror's own trace does not show that, as a
+// specification may take convertingKey for leave to read otherwise.
+func (r *rebinder) readBack() error {
+	plain := *r.to
+	plain.config = maps.Clone(r.to.config)
+	delete(plain.config, convertingKey)
+	o := Options{AllowUnused: true}
+	if r.result.Binding == GGUF {
+		o.Set = r.s.opts.Set
+	}
+	t := newTracer(&plain, o)
+	if _, err := t.run(r.s.fileName(), r.s.Source); err != nil {
+		return fmt.Errorf("spec: %w: read back: %w", ErrRebind, err)
+	}
+	s := newSolver()
+	c := &comparison{pair: func(a, b *graph.Weight, _ graph.Line) error { return s.set(b, a) }, known: r.factorsOf}
+	if err := c.graphs(r.from.b.G, t.b.G); err != nil {
+		return fmt.Errorf("read back: %w", err)
+	}
+	if slices.Equal(c.other, columnOrders) {
+		return nil
+	}
+	if len(c.other)+len(c.heads) > 0 {
+		return fmt.Errorf("spec: %w: read back, it has other %s", ErrRebind, strings.Join(append(c.other, c.heads...), ", "))
+	}
+	if err := s.join(); err != nil {
+		return fmt.Errorf("read back: %w", err)
+	}
+	for _, list := range [][]ReboundTensor{r.result.Tensors, r.result.Aside} {
+		for _, x := range list {
+			if v := s.values[x.Name]; v != nil && place(v) != place(x.Value) {
+				return fmt.Errorf("spec: %w: read back, %s is %s, not %s", ErrRebind, x.Name, place(v), place(x.Value))
+			}
+		}
+	}
+	return nil
+}
