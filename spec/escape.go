@@ -54,6 +54,17 @@ func cut(s string) string {
 	return fmt.Sprintf("%s… (%d bytes)", oneLine(strings.ToValidUTF8(s[:maxShown], "")), len(s))
 }
 
+// longestName is the length of names of tensors that are told whole.
+const longestName = 250
+
+// namedTensor is a tensor's name for messages.
+func namedTensor(name string) string {
+	if len(name) <= longestName {
+		return oneLine(name)
+	}
+	return cut(name)
+}
+
 // maxProblem bounds a problem's text.
 const maxProblem = 2000
 

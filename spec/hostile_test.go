@@ -4,6 +4,9 @@ import (
 	"errors"
 	"strings"
 	"testing"
+
+	"github.com/inferflow/inferflow/quant"
+	"github.com/inferflow/inferflow/tensor"
 )
 
 // TestZeroHeads names the key behind a division by zero.
@@ -42,5 +45,22 @@ func TestLongNames(t *testing.T) {
 	f.config["model_type"], f.config["architectures"] = long, []any{long}
 	if _, err := resolveAndTrace(f, Options{}); err == nil || len(err.Error()) > 4000 {
 		t.Errorf("model_type: %.300v", err)
+	}
+}
+
+// TestLongTensorNames keeps names of tensors short in messages, with what is said of them.
+func TestLongTensorNames(t *testing.T) {
+	long := strings.Repeat("x", 1<<20)
+	f := loopFiles()
+	f.tensors = map[string]tensor.View{"embed": f.tensors["embed"], long: {Name: long, Type: quant.F32, Shape: tensor.Shape{16, 8}}}
+	for line, says := range map[string]string{
+		"embed(\"embed\")":                            "… (1048576 bytes) F32 [",
+		"embed(\"y\" * 1000000)":                      "missing tensor " + strings.Repeat("y", 100) + "… (1000007 bytes)",
+		"linear(slice(row, 0, 3), \"x\" * (1 << 20))": "of " + strings.Repeat("x", 100) + "… (1048576 bytes)",
+	} {
+		_, err := trace("m.star", stateSpec("return "+line), f, Options{})
+		if err == nil || !strings.Contains(err.Error(), says) || len(err.Error()) > 2500 {
+			t.Errorf("%s: %.900v, want …%s…", line, err, says)
+		}
 	}
 }

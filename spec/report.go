@@ -98,9 +98,9 @@ func (t *tracer) report(unused []string, stop error) error {
 // describe is a stored tensor's name with what is known of it.
 func (t *tracer) describe(name string) string {
 	if v, _ := t.files.Tensor(name); v.Shape != nil {
-		return fmt.Sprintf("%s %s %v", oneLine(name), v.Type, v.Shape)
+		return fmt.Sprintf("%s %s %v", namedTensor(name), v.Type, v.Shape)
 	}
-	return oneLine(name)
+	return namedTensor(name)
 }
 
 // Grouped joins problems that differ in the numbers of names only, in order of

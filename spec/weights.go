@@ -260,14 +260,14 @@ func (t *tracer) need(name string) (*weightValue, error) {
 func (t *tracer) missing(name string) *weightValue {
 	seen := []string{}
 	for _, c := range t.names.candidates(name) {
-		if c != name && !slices.Contains(seen, c) {
-			seen = append(seen, c)
+		if c != name && !slices.Contains(seen, namedTensor(c)) {
+			seen = append(seen, namedTensor(c))
 		}
 	}
 	if len(seen) > 0 {
-		t.complainOf(ProblemMissing, name, "missing tensor %s (in the file: %s)", name, joinOr(seen))
+		t.complainOf(ProblemMissing, name, "missing tensor %s (in the file: %s)", namedTensor(name), joinOr(seen))
 	} else {
-		t.complainOf(ProblemMissing, name, "missing tensor %s", name)
+		t.complainOf(ProblemMissing, name, "missing tensor %s", namedTensor(name))
 	}
 	w := &weightValue{t: t, name: name}
 	t.weights[name] = w

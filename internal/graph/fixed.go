@@ -86,7 +86,7 @@ func products(n *Node, in []*Node) float64 {
 
 func tooMuchWork(op string, products float64) error {
 	if products > maxTokenWork {
-		return fmt.Errorf("%s: each token takes %.2g products of values with values, at most %.2g are made; make it of smaller values", op, products, float64(maxTokenWork))
+		return fmt.Errorf("%s: each token takes %.4g products of values with values, at most %.4g are made; make it of smaller values", op, products, float64(maxTokenWork))
 	}
 	return nil
 }

@@ -50,8 +50,8 @@ func TestTokenWork(t *testing.T) {
 		make func(b *Builder) (*Node, error)
 		say  string
 	}{
-		"few": {many(100), ""}, "many": {many(200), "each token takes 1.7e+10 products"},
-		"few inside": {inside(100), ""}, "many inside": {inside(200), "each token takes 1.7e+10 products"},
+		"few": {many(100), ""}, "many": {many(200), "each token takes 1.731e+10 products"},
+		"few inside": {inside(100), ""}, "many inside": {inside(200), "each token takes 1.731e+10 products"},
 	} {
 		b := NewBuilder()
 		x, err := c.make(b)

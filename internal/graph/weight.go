@@ -76,6 +76,9 @@ func (w *Weight) Tensors(names []string) []string {
 	return names
 }
 
+// longestName is the length of names of tensors that are told whole.
+const longestName = 250
+
 // String shows the expression, for messages and explain.
 func (w *Weight) String() string {
 	if w == nil {
@@ -83,6 +86,9 @@ func (w *Weight) String() string {
 	}
 	switch w.Op {
 	case WTensor:
+		if len(w.Name) > longestName {
+			return fmt.Sprintf("%s… (%d bytes)", strings.ToValidUTF8(w.Name[:100], ""), len(w.Name))
+		}
 		return w.Name
 	case WSlice:
 		return fmt.Sprintf("%v[%d: %d:%d:%d]", w.Args[0], w.Axis, w.From, w.To, w.Step)
