@@ -19,6 +19,7 @@ func (d Device) testStop(t *testing.T) {
 	for name, n := range map[string]*net{"states": hybrid(t), "loops": looped(t)} {
 		t.Run(name, func(t *testing.T) {
 			m, s, stopped := d.open(t, n, compile.Options{}), newTable(), 0
+			m.doesNotGoOn(t)
 			for i, parts := range mixed {
 				b, _, err := s.batch(parts)
 				if err != nil {
@@ -42,6 +43,24 @@ func (d Device) testStop(t *testing.T) {
 		})
 	}
 	d.stopsWithin(t)
+}
+
+// doesNotGoOn stops the beginning of a sequence: what follows it is refused, for its
+// states are nowhere.
+func (m *machine) doesNotGoOn(t *testing.T) {
+	t.Helper()
+	s := newTable()
+	for i, p := range []part{{0, 18, 1}, {0, 2, 1}} {
+		b, _, err := s.batch([]part{p})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i == 0 {
+			m.stops(t, b, nil, -1)
+		} else if _, err := m.try(b); err == nil {
+			t.Error("a sequence goes on after a batch that was stopped")
+		}
+	}
 }
 
 // gaveUp stops the case's batches of each kind of step, before they run and amidst:
