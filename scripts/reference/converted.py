@@ -3,7 +3,8 @@
     converted.py BINARY LLAMA_CPP OUT --models DIR … [FAMILY …]
 
 DIR holds a folder a model as the zoo does (models.py). Of a family's models the first counts for whose file BINARY gives PyTorch's logits, as the
-converter keeps not every option; else the first that it takes at all, and what BINARY says is told. FAMILY.json holds those logits, FAMILY.config.json its settings. What the converter
+converter keeps not every option; else the first that it takes at all, and what BINARY says is told. FAMILY.json holds those logits (of an encoder also the rows before its head, which the converter leaves out), FAMILY.config.json its settings. What a file
+cannot say of them, and a conversion tells, is given (--set). What the converter
 asks of config.json beside the class's own keys, and its names of tensors, are gguf_variants.py's. A family that the converter does not take is told and
 left out. Needs torch, transformers 5.24 and llama.cpp's sources."""
 import argparse
@@ -28,7 +29,7 @@ import torch  # noqa: E402
 from safetensors.torch import load_file, save_file  # noqa: E402
 
 import gguf_variants as v  # noqa: E402
-from models import variants  # noqa: E402
+from models import given, settings, variants  # noqa: E402
 
 # What the converter reads beside what gguf_variants.py names: spellings of the same values.
 KEYS = {
@@ -79,17 +80,30 @@ def one(family, folder, root, path):
     v.convert(d, path, config, gone, v.gguf.LlamaFileType.ALL_F32)
 
 
-def told(path, golden):
+def rows_of(folder, golden):
+    """An encoder's rows before its head."""
+    import transformers
+    model = transformers.AutoModel.from_pretrained(folder, dtype=torch.float32, attn_implementation="eager").eval()
+    with torch.inference_mode():
+        return model(torch.tensor([golden["input_ids"]])).last_hidden_state[0].tolist()
+
+
+def told(path, golden, config):
     """What BINARY says of a file: None where it gives the logits."""
-    ask = json.dumps({k: golden[k] for k in ("input_ids", "decoder_input_ids") if k in golden})
-    r = subprocess.run([a.binary, "logits", str(path), "--json", "--exact"], input=ask, capture_output=True, text=True)
+    with tempfile.TemporaryDirectory() as to:
+        r = subprocess.run([a.binary, "convert", str(path), to + "/folder"], capture_output=True, text=True)
     if r.returncode:
         return " ".join(r.stderr.split())[:300]
-    got, want = json.loads(r.stdout).get("logits"), golden["logits"]
-    if got is None:
+    ask = json.dumps({k: golden[k] for k in ("input_ids", "decoder_input_ids") if k in golden})
+    r = subprocess.run([a.binary, "logits", str(path), "--json", "--exact", *given(settings(r.stderr, config))], input=ask, capture_output=True, text=True)
+    if r.returncode:
+        return " ".join(r.stderr.split())[:300]
+    got = json.loads(r.stdout)
+    rows = "logits" if "logits" in got else "hidden"
+    if rows not in golden:
         return "rows without a head"
-    e = max(abs(x - y) for p, q in zip(got, want) for x, y in zip(p, q)) / max(abs(x) for row in want for x in row)
-    return None if e <= 1e-4 else "other logits (%.0e)" % e
+    e = max(abs(x - y) for p, q in zip(got[rows], golden[rows]) for x, y in zip(p, q)) / max(abs(x) for row in golden[rows] for x in row)
+    return None if e <= 1e-4 else "other %s (%.0e)" % (rows, e)
 
 
 def family_file(family, choices):
@@ -104,15 +118,16 @@ def family_file(family, choices):
             why.append("%s: %s %s" % (folder.name, type(e).__name__, str(e)[:200].replace("\n", " ")))
             shutil.rmtree(root)
             continue
-        says = told(trial, json.loads((folder / "golden.json").read_text()))
+        golden = json.loads((folder / "golden.json").read_text())
+        if golden["kind"] == "masked":
+            golden["hidden"] = rows_of(folder, golden)
+        says = told(trial, golden, json.loads((folder / "config.json").read_text()))
         if says:
             why.append("%s: %s" % (folder.name, says))
         if first is None or says is None:
             shutil.copy(trial, path)
-            shutil.copy(folder / "golden.json", a.out / (family + ".json"))
-            shutil.copy(folder / "config.json", a.out / (family + ".config.json"))
-            for name in (".json", ".config.json"):
-                (a.out / (family + name)).chmod(0o644)
+            (a.out / (family + ".json")).write_text(json.dumps(golden))
+            (a.out / (family + ".config.json")).write_text((folder / "config.json").read_text())
             first = folder
         shutil.rmtree(root)
         if says is None:

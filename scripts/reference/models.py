@@ -1,4 +1,6 @@
 """Folders of tiny models, one a family."""
+import json
+import re
 
 
 def variants(roots, families):
@@ -22,3 +24,16 @@ def variants(roots, families):
 def folders(roots, families):
     """{family: the first of its folders}."""
     return {name: list[0] for name, list in variants(roots, families).items()}
+
+
+def settings(told, config):
+    """Of the settings that a conversion says it took because the file lacks them, those of config: {key: value}."""
+    taken = re.search('taken as (.*); --set', told)
+    config = config.get('text_config', config)
+    keys = re.findall(r'(?:^|, )([a-z_0-9]+): ', taken.group(1)) if taken else []
+    return {k: config[k] for k in keys if config.get(k) is not None}
+
+
+def given(config):
+    """Settings as arguments."""
+    return ['--set=%s=%s' % (k, v if isinstance(v, str) else json.dumps(v)) for k, v in config.items()]
