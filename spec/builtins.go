@@ -77,7 +77,7 @@ var vocabulary = []section{
 		{"route", doRoute, docRoute}, {"experts", doExperts, docExperts}, {"expert_linear", doExpertLinear, docExpertLinear},
 	}},
 	{"Stored tensors, at load", []word{
-		{"tensor", doTensor, docTensor}, {"stored", doStored, docStored}, {"stacked", doStacked, docStacked}, {"rows", doRows, docRows},
+		{"tensor", doTensor, docTensor}, {"stored", doStored, docStored}, {"stored_numbers", doStoredNumbers, docStoredNumbers}, {"stacked", doStacked, docStacked}, {"rows", doRows, docRows},
 		{"permute", doPermute, docPermute}, {"stack", doStack, docStack}, {"unpermute", doUnpermute, docUnpermute},
 		{"minus_one", doMinusOne, docMinusOne}, {"neg_exp", doWeightMap("neg_exp"), docWeightMap}, {"mxfp4", doMXFP4, docMXFP4}, {"row_norms", doRowNorms, docRowNorms},
 		{"decoded", doDecoded, docDecoded}, {"ternary", doTernary, docTernary},

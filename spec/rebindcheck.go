@@ -30,7 +30,7 @@ func (r *rebinder) readBack() error {
 		return fmt.Errorf("spec: %w: read back: %w", ErrRebind, err)
 	}
 	s := newSolver()
-	c := &comparison{pair: func(a, b *graph.Weight, _ graph.Line) error { return s.set(b, a) }, known: r.factorsOf}
+	c := &comparison{pair: func(a, b *graph.Weight, _ graph.Line) error { return s.set(b, a) }, known: r.numbersIn}
 	if err := c.graphs(r.from.b.G, t.b.G); err != nil {
 		return fmt.Errorf("read back: %w", err)
 	}

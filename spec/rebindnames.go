@@ -10,7 +10,7 @@ import (
 var complete = []string{".weight", ".bias", ".scale", ".ssm_a", ".ssm_d", ".ssm_dt", ".z_l_init", ".exp_probs_b"}
 
 // bareHF are tensors of folders whose names end so, though GGUF adds .weight.
-var bareHF = []string{".sinks", ".experts.gate_up_proj", ".experts.down_proj"}
+var bareHF = []string{".sinks", ".attention_sink_bias", ".experts.gate_up_proj", ".experts.down_proj"}
 
 // targetNames are the names of a found tensor in the other binding.
 func (r *rebinder) targetNames(a askedTensor) []string {

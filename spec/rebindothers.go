@@ -53,7 +53,7 @@ func (r *rebinder) compareOthers() error {
 // and compares. The error is the trace's.
 func (r *rebinder) asOthers(files *mirror) (*tracer, *comparison, error) {
 	s := newSolver()
-	c := &comparison{known: r.factorsOf, pair: func(a, b *graph.Weight, _ graph.Line) error { _ = s.set(b, a); return nil }}
+	c := &comparison{known: r.numbersIn, pair: func(a, b *graph.Weight, _ graph.Line) error { _ = s.set(b, a); return nil }}
 	t := newTracer(files, Options{AllowUnused: true})
 	if _, err := t.run(r.s.fileName(), r.s.Source); err != nil {
 		return t, c, err

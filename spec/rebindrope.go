@@ -68,32 +68,29 @@ func proportional(c map[string]any, share float64) {
 }
 
 // divisors reads a small tensor of numbers.
-func (r *rebinder) divisors(name string) ([]any, bool) {
+func (r *rebinder) divisors(name string) (list []any, ok bool) {
 	v, ok := r.files.Tensor(name)
-	if !ok || len(v.Shape) != 1 || v.Shape[0] > 1<<16 {
+	if !ok || len(v.Shape) != 1 {
 		return nil, false
 	}
-	values := make([]float32, v.Shape[0])
-	if v.Type.Decode(values, v.Data) != nil {
-		return nil, false
+	values, ok := smallTensor(v)
+	for _, x := range values {
+		list = append(list, x)
 	}
-	list := make([]any, len(values))
-	for i, x := range values {
-		list[i] = float64(x)
-	}
-	return list, true
+	return list, ok
 }
 
-// factorsOf are the numbers of a tensor of divisors, of the files at hand or of those to be made.
-func (r *rebinder) factorsOf(w *graph.Weight) []float64 {
+// numbersIn are the numbers of a small tensor, of the files at hand or of those
+// to be made; nil where they are not known.
+func (r *rebinder) numbersIn(w *graph.Weight) []float64 {
 	if made := r.factors[w.Name]; made != nil {
 		return made.Data
 	}
-	var list []float64
-	stored, _ := r.divisors(w.Name)
-	for _, v := range stored {
-		list = append(list, v.(float64))
+	if w.Op != graph.WTensor {
+		return nil
 	}
+	v, _ := r.files.Tensor(w.Name)
+	list, _ := smallTensor(v)
 	return list
 }
 

@@ -8,7 +8,7 @@ import (
 )
 
 // floatKeys are parts of the GGUF keys whose values are float32.
-var floatKeys = []string{"epsilon", "alibi", "alpha", "freq_base", "scale", "factor", "softcapping", "clamp", "beta", "multiplier", "magnitude", "lower_bound"}
+var floatKeys = []string{"epsilon", ".eps", "alibi", "alpha", "freq_base", "scale", "factor", "softcapping", "clamp", "beta", "multiplier", "magnitude", "lower_bound"}
 
 // typed gives a value the type that GGUF's readers expect of a key.
 func typed(suffix string, v any) (any, bool) {

@@ -3,6 +3,7 @@ package convert
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"io/fs"
 	"maps"
@@ -11,6 +12,7 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/inferflow/inferflow/format/gguf"
 	"github.com/inferflow/inferflow/format/safetensors"
 	"github.com/inferflow/inferflow/quant"
 	"github.com/inferflow/inferflow/tensor"
@@ -127,5 +129,34 @@ func TestEmpty(t *testing.T) {
 	defer b.Close()
 	if v, ok := b.Tensor(name); !ok || !v.Shape.Equal(tensor.Shape{0, 3}) {
 		t.Errorf("%v of %s came back", v.Shape, name)
+	}
+}
+
+// TestOthersForm writes models under architectures of llama.cpp whose files say
+// otherwise what the folder holds as tensors, or lack a part of it.
+func TestOthersForm(t *testing.T) {
+	in := filepath.Join(zoo(t), "apertus1p5_text")
+	var told []string
+	file := sameAnswer(t, in, readGolden(t, filepath.Join(in, "golden.json")), Options{Notice: func(s string) { told = append(told, s) }})
+	f, err := gguf.Open(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	s, err := safetensors.Open(in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	list, err := f.Meta.Floats("xielu.alpha_n")
+	if err != nil || len(told) > 0 {
+		t.Fatalf("%v, told %q", err, told)
+	}
+	for i, got := range list {
+		v, _ := s.Tensor(fmt.Sprintf("model.layers.%d.mlp.act_fn.alpha_n", i))
+		want := make([]float32, 1)
+		if err := v.Type.Decode(want, v.Data); err != nil || float64(got) != float64(want[0]) {
+			t.Errorf("layer %d: %v, want %v: %v", i, got, want, err)
+		}
 	}
 }
