@@ -174,7 +174,8 @@ What the GGUF metadata calls differently, or loses. Nothing here touches a folde
 - differs: a function of c: how llama.cpp answers otherwise whatever the file says, or None; told where one is converted. False says that it answers alike, though
   the metadata alone would be read otherwise here.
 - aside: a function of c: patterns of tensors (the reference's names) that llama.cpp has no room for in this model, or None; convert keeps them among the metadata.
-- fill: {tensor (the reference's name): the tensor that it repeats; or a bias: 0, or (the tensor whose rows it is for, 0)}: what llama.cpp wants even where the model has none; convert then writes a copy, or zeros, that nothing here reads.
+- fill: {tensor (the reference's name): the tensor that it repeats; or a bias: 0, or (the tensor whose rows it is for, 0); or (a tensor of its layers, numbers or a function of c)}: what llama.cpp wants even where the model has none; convert then writes a copy, zeros or
+  the numbers, which nothing here reads.
 - write: {GGUF key without the architecture, or with a point before it where it has none: value, or function of c}: what llama.cpp wants to read beyond the known keys, for convert.
 - shape: {a block's tensor, as "ssm_a": its sizes (-1: the rest), or function of c}: where llama.cpp wants another shape than the reference stores, for convert.
 `

@@ -3,6 +3,7 @@ package spec
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -32,6 +33,48 @@ names(gguf = {"e": "token_embd", "n": "output_norm", "h": "output"})
 		_, err := s.Rebind(folder)
 		if c.say == "" && err != nil || c.say != "" && (!errors.Is(err, ErrRebind) || !strings.Contains(err.Error(), c.say)) {
 			t.Errorf("%s: %v, want %q", c.norm, err, c.say)
+		}
+	}
+}
+
+// TestFilledNumbers writes for other readers a tensor that the folder has as a
+// number of its configuration.
+func TestFilledNumbers(t *testing.T) {
+	folder := &mirror{binding: HF, config: map[string]any{"model_type": "m", "scale": 1.5}, views: map[string]tensor.View{}}
+	folder.add("model.embed_tokens.weight", []int{9, 4})
+	folder.add("model.layers.0.self_attn.q_proj.weight", []int{4, 4})
+	s := &Spec{Name: "other", Source: `serves(model_type = "m", gguf = "m")
+def model(c):
+    x = embed("model.embed_tokens")
+    for i in layers(1):
+        x = linear(x, "model.layers.0.self_attn.q_proj", bias = False) * c.scale
+    return linear(x, "lm_head", bias = False, tied = "model.embed_tokens")
+gguf(
+    override = {"scale": (lambda c: stored_numbers("model.layers.0.self_attn.q_norm")[0], "the format has it as a tensor")},
+    fill = {"model.layers.{i}.self_attn.q_norm": ("model.layers.{i}.self_attn.q_proj", lambda c: [c.scale] * 4)},
+)
+ignore("*.attn_q_norm")
+`}
+	r, err := s.Rebind(folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	i := slices.IndexFunc(r.Tensors, func(x ReboundTensor) bool { return x.Name == "blk.0.attn_q_norm.weight" })
+	if i < 0 || !slices.Equal(r.Tensors[i].Value.Data, []float64{1.5, 1.5, 1.5, 1.5}) || len(r.Notes) > 0 {
+		t.Errorf("%v, told %q", r.Tensors, r.Notes)
+	}
+}
+
+// TestArchitectures writes folders under llama.cpp's names for their families.
+func TestArchitectures(t *testing.T) {
+	for name, want := range map[string]string{"chameleon.hf": "chameleon", "minimax.hf": "minimax-01", "jina_embeddings_v3.hf": "jina-bert-v3", "muse_glimmer.hf": "muse-glimmer"} {
+		f := loadShapes(t, name)
+		s, err := Resolve(f, Options{})
+		if err != nil {
+			t.Fatal(name, err)
+		}
+		if r, err := s.Rebind(f); err != nil || r.Architecture != want {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

@@ -1,14 +1,18 @@
 package spec
 
 import (
+	"encoding/binary"
 	"encoding/json"
 	"fmt"
+	"math"
 	"slices"
 	"strings"
 
 	"go.starlark.net/starlark"
 
 	"github.com/inferflow/inferflow/internal/graph"
+	"github.com/inferflow/inferflow/quant"
+	"github.com/inferflow/inferflow/tensor"
 )
 
 // OwnFilledKey is the metadata key under which a GGUF file of our own making
@@ -20,6 +24,7 @@ const OwnFilledKey = "inferflow.filled"
 type filling struct {
 	name, of string
 	copies   bool
+	numbers  []float64 // neither a copy nor zeros
 }
 
 // fill adds what gguf(fill=…) names and the model does not have.
@@ -42,7 +47,10 @@ func (r *rebinder) fill() error {
 				continue
 			}
 			v := values[from[0]]
-			if !f.copies {
+			if f.numbers != nil {
+				v = &graph.Weight{Op: graph.WConst, Shape: []int{len(f.numbers)}, Data: f.numbers}
+				r.to.views[there], r.to.order = numberedView(there, f.numbers), append(r.to.order, there)
+			} else if !f.copies {
 				v = &graph.Weight{Op: graph.WConst, Shape: v.Shape[:1:1], Data: make([]float64, v.Shape[0])}
 			}
 			values[there], filled = v, append(filled, there)
@@ -63,19 +71,55 @@ func (r *rebinder) fillings() (list []filling, err error) {
 		for _, item := range d.Items() {
 			name, ok := starlark.AsString(item[0])
 			of, copies := starlark.AsString(item[1])
+			var numbers []float64
 			zeros := !copies && strings.HasSuffix(name, ".bias") && item[1].String() == "0"
 			if zeros {
 				of = baseName(name) + ".weight"
 			} else if pair, is := item[1].(starlark.Tuple); is && len(pair) == 2 && pair[1].String() == "0" {
 				of, zeros = starlark.AsString(pair[0])
+			} else if is && len(pair) == 2 {
+				if numbers, err = r.fillNumbers(pair[1]); err != nil {
+					return nil, err
+				}
+				of, _ = starlark.AsString(pair[0])
 			}
-			if !ok || !copies && !zeros {
-				return nil, fmt.Errorf("spec: gguf: fill is {tensor: the tensor that it repeats}, {bias: 0} or {bias: (the tensor whose rows it is for, 0)}, got %s: %s", item[0], item[1])
+			if !ok || of == "" || !copies && !zeros && numbers == nil {
+				return nil, fmt.Errorf("spec: gguf: fill is {tensor: the tensor that it repeats}, {bias: 0}, {bias: (the tensor whose rows it is for, 0)} or {tensor: (a tensor of its layers, numbers)}, got %s: %s", item[0], item[1])
 			}
-			list = append(list, filling{name, of, copies})
+			list = append(list, filling{name, of, copies, numbers})
 		}
 	}
 	return list, nil
+}
+
+// fillNumbers are the numbers that gguf(fill=…) gives, or a function of c.
+func (r *rebinder) fillNumbers(v starlark.Value) (list []float64, err error) {
+	if f, is := v.(starlark.Callable); is {
+		if v, err = starlark.Call(r.from.thread, f, starlark.Tuple{r.from.config.root()}, nil); err != nil {
+			return nil, r.from.fail(err)
+		}
+	}
+	it, ok := v.(starlark.Iterable)
+	if !ok {
+		return nil, nil
+	}
+	for x := range starlark.Elements(it) {
+		f, ok := starlark.AsFloat(x)
+		if !ok {
+			return nil, fmt.Errorf("spec: gguf: fill: expected numbers, got %s", x.Type())
+		}
+		list = append(list, f)
+	}
+	return list, nil
+}
+
+// numberedView is a tensor of numbers as a file holds it.
+func numberedView(name string, numbers []float64) tensor.View {
+	var data []byte
+	for _, x := range numbers {
+		data = binary.LittleEndian.AppendUint32(data, math.Float32bits(float32(x)))
+	}
+	return tensor.View{Name: name, Type: quant.F32, Shape: tensor.Shape{len(numbers)}, Data: data}
 }
 
 // sources are the tensors of the model that a name of gguf(fill=…) stands for.

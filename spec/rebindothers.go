@@ -75,6 +75,7 @@ func (r *rebinder) others() *mirror {
 	plain := *r.to
 	plain.config = maps.Clone(r.result.Metadata)
 	delete(plain.config, OwnConfigKey)
+	delete(plain.config, OwnFilledKey)
 	r.unread(plain.config)
 	plain.config[convertingKey] = true
 	plain.views, plain.order = maps.Clone(r.to.views), nil

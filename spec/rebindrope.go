@@ -33,6 +33,7 @@ func (r *rebinder) storedScaling(c map[string]any) {
 	if v, ok := c["rope_theta"]; ok {
 		scaling["rope_theta"] = v
 	}
+	c["original_max_position_embeddings"] = scaling["original_max_position_embeddings"] // where some classes want it
 	delete(c, "rope_scaling")
 	c["rope_parameters"] = scaling
 }
@@ -86,7 +87,17 @@ func (r *rebinder) numbersIn(w *graph.Weight) []float64 {
 	if made := r.factors[w.Name]; made != nil {
 		return made.Data
 	}
-	if w.Op != graph.WTensor {
+	switch w.Op {
+	case graph.WReshape:
+		return r.numbersIn(w.Args[0])
+	case graph.WAffine:
+		list := r.numbersIn(w.Args[0])
+		for i := range list {
+			list[i] = w.A*list[i] + w.B
+		}
+		return list
+	case graph.WTensor:
+	default:
 		return nil
 	}
 	v, _ := r.files.Tensor(w.Name)

@@ -87,7 +87,9 @@ def reference(folder, golden, hidden=False, stepwise=False):
         out = model(**ask)
         if head is not None:
             HEADLESS.add(str(folder))
-            return (out.last_hidden_state @ head.T)[0].tolist()
+            rows = out.last_hidden_state @ head.T * getattr(model.config, 'output_multiplier', 1)
+            cap = getattr(model.config, 'final_logit_softcapping', None)
+            return (torch.tanh(rows / cap) * cap if cap else rows)[0].tolist()
     return (out.last_hidden_state if hidden else out.logits)[0].tolist()
 
 
