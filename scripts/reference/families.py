@@ -87,7 +87,7 @@ def main():
         if x['family'] not in names:
             x['family'] = x['family'].rsplit('-', 1)[0]
     found += [x for x in apart if x['family'] in names]
-    specs = {s['Name']: s for s in json.loads(subprocess.run([binary, 'spec', 'list', '--json'], capture_output=True, text=True, check=True).stdout)}
+    specs = {s['name']: s for s in json.loads(subprocess.run([binary, 'spec', 'list', '--json'], capture_output=True, text=True, check=True).stdout)}
     families = {}
     for x in found:
         families.setdefault(x['family'], []).append(x)
@@ -97,19 +97,19 @@ def main():
     print('comments. *Options* is the number of further models with other settings whose errors are in the columns too. *Steps* are those of a layer; an empty GGUF cell')
     print('means that no file of that format was compared.\n')
     rows = [[max((v for v in x['errors'].values() if not isinstance(v, str)), default=1) for x in xs] for xs in families.values()]
-    print('%d families, %d models, %d specifications of %d lines together.\n' % (len(families), len(found), len(specs), sum(s['Lines'] for s in specs.values())))
+    print('%d families, %d models, %d specifications of %d lines together.\n' % (len(families), len(found), len(specs), sum(s['lines'] for s in specs.values())))
     print('| family | kind | specification | lines | steps a layer | options | folder exact | fast | GGUF exact | fast |\n|---|---|---|---|---|---|---|---|---|---|')
     for name, xs in sorted(families.items()):
         spec = next((x['spec'] for x in xs if x['spec']), '')
         steps = sorted({n for x in xs if not x['variant'] for n in x['steps']}) or sorted({n for x in xs for n in x['steps']})
         errors = [cell([x['errors'][b, w] for x in xs if (b, w) in x['errors']]) for b in ('hf', 'gguf') for w in ('exact', 'fast')]
         link = '[%s](../spec/library/%s.star)' % (spec, spec) if spec in specs else spec
-        print('| %s | %s | %s | %s | %s | %s | %s |' % (name, xs[0]['kind'], link, specs[spec]['Lines'] if spec in specs else '', '–'.join(map(str, steps[:1] + steps[1:][-1:])),
+        print('| %s | %s | %s | %s | %s | %s | %s |' % (name, xs[0]['kind'], link, specs[spec]['lines'] if spec in specs else '', '–'.join(map(str, steps[:1] + steps[1:][-1:])),
                                                    sum(x['variant'] for x in xs) or '', ' | '.join(errors)))
     print('\n## What each specification serves\n')
     print('| specification | lines | `model_type` | GGUF architecture | what it is | not covered |\n|---|---|---|---|---|---|')
-    for s in sorted(specs.values(), key=lambda s: s['Name']):
-        print('| [%s](../spec/library/%s.star) | %d | %s | %s | %s | %s |' % (s['Name'], s['Name'], s['Lines'], ' '.join(s['ModelTypes'] or []), ' '.join(s['GGUF'] or []), s['Title'], s['NotCovered']))
+    for s in sorted(specs.values(), key=lambda s: s['name']):
+        print('| [%s](../spec/library/%s.star) | %d | %s | %s | %s | %s |' % (s['name'], s['name'], s['lines'], ' '.join(s['model_types'] or []), ' '.join(s['gguf'] or []), s['title'], s['not_covered']))
 
 
 main()
