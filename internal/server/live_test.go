@@ -11,12 +11,14 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/inferflow/inferflow/internal/complete"
+	"github.com/inferflow/inferflow/internal/engine"
 	"github.com/inferflow/inferflow/internal/model"
 	"github.com/inferflow/inferflow/internal/model/modeltest"
 )
@@ -445,5 +447,21 @@ func TestMetrics(t *testing.T) {
 		if !bytes.Contains(raw, []byte(want)) {
 			t.Errorf("%q is missing in\n%s", want, raw)
 		}
+	}
+}
+
+// TestCutTold: what still runs when the server's grace is over is told that, not
+// that its client has gone, whatever it waits for.
+func TestCutTold(t *testing.T) {
+	v := New(endless(t, 2, 0), Options{Name: "tiny"})
+	h := v.handler(func(w http.ResponseWriter, r *http.Request) error {
+		v.end(engine.ErrClosed)
+		<-r.Context().Done()
+		return fmt.Errorf("embed: %w", r.Context().Err())
+	})
+	w := httptest.NewRecorder()
+	h(w, httptest.NewRequest(http.MethodPost, "/v1/embeddings", nil))
+	if w.Code != 503 || !strings.Contains(w.Body.String(), "shutting down") {
+		t.Errorf("%d %s", w.Code, w.Body)
 	}
 }

@@ -136,3 +136,24 @@ func TestNestedFields(t *testing.T) {
 		}
 	}
 }
+
+// TestDeepLists: lists in lists as deep as JSON may have them are not looked into,
+// so that a long body costs one reading of each level of its fields.
+func TestDeepLists(t *testing.T) {
+	deep := strings.Repeat("[", 9000) + `{"nam": 1}` + strings.Repeat("]", 9000)
+	for name, raw := range map[string]string{
+		"tools":           deep,
+		"messages":        `[{"role": "user", "content": ` + deep + `}]`,
+		"response_format": `{"json_schema": ` + deep + `}`,
+	} {
+		body := []byte(raw)
+		n := testing.AllocsPerRun(1, func() {
+			if err := nested[name].misspelt(name, name, body); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+		})
+		if n > 1000 {
+			t.Errorf("%s: %v allocations", name, n)
+		}
+	}
+}

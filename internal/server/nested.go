@@ -30,7 +30,7 @@ var nested = map[string]inside{
 }
 
 // misspelt refuses the first field of raw that is probably a misspelling, at whatever
-// depth; place is where raw stands, param the field of the request. raw is valid JSON.
+// depth of in; place is where raw stands, param the field of the request. raw is valid JSON.
 func (in inside) misspelt(param, place string, raw json.RawMessage) error {
 	if in == nil || len(raw) == 0 {
 		return nil
@@ -42,6 +42,9 @@ func (in inside) misspelt(param, place string, raw json.RawMessage) error {
 			return nil
 		}
 		for i, x := range list {
+			if x[0] != '{' { // a list in a list is no field's, and lists may stand in lists as deep as a body is long
+				continue
+			}
 			if err := in.misspelt(param, fmt.Sprintf("%s[%d]", place, i), x); err != nil {
 				return err
 			}

@@ -5,6 +5,7 @@ package server
 
 import (
 	"context"
+	"errors"
 	"log"
 	"net"
 	"net/http"
@@ -138,7 +139,11 @@ func (v *Server) handler(h func(http.ResponseWriter, *http.Request) error) http.
 		defer stop()
 		defer cancel(nil)
 		r = r.WithContext(ctx)
-		if err := h(rec, r); err != nil && !rec.wrote {
+		err := h(rec, r)
+		if cause := context.Cause(ctx); cause != nil && errors.Is(err, context.Canceled) {
+			err = cause // not the client has gone, where the server ends
+		}
+		if err != nil && !rec.wrote {
 			writeError(rec, err)
 		}
 		v.codes[min(5, rec.status/100)].Add(1)
