@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -52,7 +55,11 @@ value that was taken; --set KEY=VALUE gives another.`,
 			default:
 				return usagef("--type %q: want f32, f16, bf16 or keep", typ)
 			}
-			path, err := pull.Resolve(c.Context(), args[0], pull.Options{Progress: pull.Terminal(os.Stderr), Note: notice})
+			ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
+			defer stop()
+			context.AfterFunc(ctx, stop) // a second signal ends the program at once
+			o.Context = ctx
+			path, err := pull.Resolve(ctx, args[0], pull.Options{Progress: pull.Terminal(os.Stderr), Note: notice})
 			if err != nil {
 				return err
 			}

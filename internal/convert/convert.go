@@ -7,6 +7,7 @@ package convert
 
 import (
 	"bufio"
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -36,6 +37,7 @@ type Options struct {
 	Notice   func(string)            // told, once each, what a user should know
 	Progress func(done, total int64) // bytes written, of all
 	Done     func(Written)           // told at the end what was written
+	Context  context.Context         // whose end stops the writing, and removes what is written until then; nil has none
 }
 
 // Run converts the model at in. out is a .gguf file, a .safetensors file, or a
@@ -48,6 +50,9 @@ func Run(in, out string, o Options) error {
 	}
 	if o.Done == nil {
 		o.Done = func(Written) {}
+	}
+	if o.Context == nil {
+		o.Context = context.Background()
 	}
 	files, err := model.OpenStored(in)
 	if err != nil {
@@ -67,6 +72,11 @@ func Run(in, out string, o Options) error {
 		if err := c.target(out); err != nil {
 			return err
 		}
+		release, err := c.hold(out+".lock", out)
+		if err != nil {
+			return err
+		}
+		defer release()
 		return c.toGGUF(out)
 	}
 	return c.toFolder(out)
@@ -85,6 +95,14 @@ type job struct {
 	o           Options
 	total, done int64
 	written     tally
+}
+
+// ended is an error once the conversion is to stop.
+func (c *job) ended() error {
+	if c.o.Context.Err() == nil {
+		return nil
+	}
+	return fmt.Errorf("convert: ended before all was written, nothing is left of it: %w", context.Cause(c.o.Context))
 }
 
 // sink is where tensors are announced: a writer of a format.
@@ -131,6 +149,9 @@ func (c *job) rows(out io.Writer, t spec.ReboundTensor, typ quant.Type, size int
 	}
 	values, buf := make([]float32, r.Shape.Cols()), make([]byte, size)
 	for i := range r.Shape.Rows() {
+		if err := c.ended(); err != nil {
+			return err
+		}
 		b := buf
 		if r.Type == typ {
 			b = r.Row(i)

@@ -51,24 +51,62 @@ func (c *job) toFolder(out string) (err error) {
 	if err != nil {
 		return fmt.Errorf("convert: %w", err)
 	}
+	release, err := c.hold(filepath.Join(dir, lockFile), out)
+	if err != nil {
+		return err
+	}
+	defer release()
 	w := &safetensors.Writer{Metadata: map[string]string{"format": "pt"}}
 	for _, t := range tensors {
 		if err := c.add(w, t, c.folderType); err != nil {
 			return err
 		}
 	}
-	if err := w.WriteFile(file); err != nil {
+	if err := c.writeAll(file, w, texts); err != nil {
 		return err
 	}
-	for name, text := range texts {
-		if err := os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o777); err != nil {
+	return c.tell(file)
+}
+
+// writeAll writes the weights and the small files of their folder, which all get
+// their names at the end, when no more can fail for want of room or time.
+func (c *job) writeAll(file string, w *safetensors.Writer, texts map[string][]byte) (err error) {
+	var whole []*sys.Prepared
+	var undo []func()
+	defer func() {
+		for _, p := range whole {
+			p.Discard()
+		}
+		if err != nil {
+			for _, f := range undo {
+				f()
+			}
+		}
+	}()
+	prepare := func(path string, write func(io.Writer) error) error {
+		remove, err := makeFolder(filepath.Dir(path))
+		undo = append(undo, remove)
+		if err != nil {
 			return fmt.Errorf("convert: %w", err)
 		}
-		if err := sys.Replace(filepath.Join(dir, name), func(w io.Writer) error { _, err := w.Write(text); return err }); err != nil {
+		p, err := sys.Prepare(path, write)
+		if err == nil {
+			whole = append(whole, p)
+		}
+		return err
+	}
+	if err := prepare(file, func(out io.Writer) error { _, err := w.WriteTo(out); return err }); err != nil {
+		return fmt.Errorf("safetensors: write: %w", err)
+	}
+	for name, text := range texts {
+		if err := prepare(filepath.Join(filepath.Dir(file), name), func(w io.Writer) error { _, err := w.Write(text); return err }); err != nil {
 			return fmt.Errorf("convert: %w", err)
 		}
 	}
-	return c.tell(file)
+	for err = c.ended(); err == nil && len(whole) > 0; whole = whole[1:] {
+		err = whole[0].Commit()
+	}
+	return err
 }
 
 // makeFolder makes a folder and those that it lies in; undo removes those of them that

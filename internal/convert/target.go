@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -8,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/inferflow/inferflow/internal/model"
+	"github.com/inferflow/inferflow/internal/sys"
 )
 
 // target checks, before any work is done, that out can be written: a .gguf file
@@ -47,6 +49,26 @@ func (c *job) target(out string) error {
 		return refuse("%s is there already; choose another name, or replace it with --force", out)
 	}
 	return nil
+}
+
+// lockFile stands in a folder that is written to.
+const lockFile = ".inferflow.lock"
+
+// hold keeps other conversions from out while this one lasts, and checks it
+// again: one may just have ended.
+func (c *job) hold(lock, out string) (release func(), err error) {
+	release, err = sys.Lock(lock)
+	if errors.Is(err, sys.ErrLocked) {
+		return nil, fmt.Errorf("convert: %w: another conversion is writing to %s (it holds %s); choose another name, or wait for its end", ErrConvert, out, lock)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("convert: %w", err)
+	}
+	if err := errors.Join(c.ended(), c.target(out)); err != nil {
+		release()
+		return nil, err
+	}
+	return release, nil
 }
 
 // weightsFile is the name of a written folder's weights.

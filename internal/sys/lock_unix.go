@@ -17,6 +17,19 @@ func tryLock(f *os.File) error {
 	return err
 }
 
+// openLock makes or opens a file and takes its lock.
+func openLock(path string) (*os.File, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_WRONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0o666)
+	if err != nil {
+		return nil, err
+	}
+	if err := tryLock(f); err == errHeld {
+		f.Close()
+		return nil, err
+	}
+	return f, nil
+}
+
 // rename gives an open file its last name while it is locked, so that no other
 // run takes it for one that was left.
 func rename(f *os.File, to string) error {

@@ -15,6 +15,9 @@ import (
 // errHeld is of a lock that another run holds.
 var errHeld = errors.New("the lock is held")
 
+// ErrLocked says that another run holds a lock.
+var ErrLocked = errors.New("another run is writing here")
+
 // maxLinks bounds the symbolic links that Replace follows, as systems do.
 const maxLinks = 40
 
@@ -27,33 +30,61 @@ const partialSuffix = ".partial"
 // replaced. After an error the temporary file is gone; those of path that runs
 // before left when they were killed are removed. Errors name the path
 // and wrap those of write, or ErrNotRegular of a pipe, a device or a folder.
-func Replace(path string, write func(io.Writer) error) (err error) {
-	if path, err = target(path); err != nil {
+func Replace(path string, write func(io.Writer) error) error {
+	p, err := Prepare(path, write)
+	if err != nil {
 		return err
+	}
+	return p.Commit()
+}
+
+// Prepared is a whole file on the disk that has not got its name yet.
+type Prepared struct {
+	f    *os.File
+	path string
+}
+
+// Prepare does what Replace does but for giving the file its name, for several
+// files that are to appear together. One of Commit and Discard must follow.
+func Prepare(path string, write func(io.Writer) error) (p *Prepared, err error) {
+	if path, err = target(path); err != nil {
+		return nil, err
 	}
 	removeStale(path)
 	f, err := createBeside(path)
 	if err != nil {
-		return err
+		return nil, err
 	}
+	made := &Prepared{f: f, path: path}
 	defer func() {
 		if err != nil {
-			f.Close()
-			os.Remove(f.Name())
+			made.Discard()
 		}
 	}()
 	buf := bufio.NewWriterSize(f, 1<<20)
 	if err := write(buf); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if err := errors.Join(buf.Flush(), f.Sync()); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	if err := rename(f, path); err != nil {
+	return made, nil
+}
+
+// Commit gives the file its name. After an error it is gone.
+func (p *Prepared) Commit() error {
+	if err := rename(p.f, p.path); err != nil {
+		p.Discard()
 		return err
 	}
-	syncDir(filepath.Dir(path))
+	syncDir(filepath.Dir(p.path))
 	return nil
+}
+
+// Discard removes the file.
+func (p *Prepared) Discard() {
+	p.f.Close()
+	os.Remove(p.f.Name())
 }
 
 // target follows symbolic links to the name of a regular file, or of none.
