@@ -50,7 +50,7 @@ func TestExports(t *testing.T) {
 	}
 }
 
-// TestNaN: a weight that is no number ends the loading, by name.
+// TestNaN: a weight that is no number ends the loading, and the exact way, by name.
 func TestNaN(t *testing.T) {
 	for _, name := range []string{"blk.1.ffn_up.weight", "blk.0.attn_norm.weight"} {
 		path := modeltest.Write(t, t.TempDir(), modeltest.Options{Edit: func(n string, v []float32) {
@@ -64,6 +64,9 @@ func TestNaN(t *testing.T) {
 		}
 		if err := m.Load(); !errors.Is(err, weight.ErrNaN) || !strings.Contains(err.Error(), name) {
 			t.Errorf("got %v, want an error that names %s", err, name)
+		}
+		if _, err := m.Exact().Run(sequence([]int32{1, 2}, 0, 2)); !errors.Is(err, weight.ErrNaN) || !strings.Contains(err.Error(), name) {
+			t.Errorf("exact: got %v, want an error that names %s", err, name)
 		}
 		m.Close()
 	}

@@ -233,6 +233,7 @@ func (m *Model) WeightBytes() (n int64) {
 // is the same for all tokens takes as much memory as there: see Fits.
 func (m *Model) Exact() *ref.Machine {
 	r := ref.New(m.Traced.Graph, m.files)
+	r.RefuseNaN = true
 	if m.o.Threads > 0 {
 		r.Threads = m.o.Threads
 	}

@@ -10,7 +10,7 @@ import (
 
 // headLinear evaluates graph.HeadLinearAttr.
 func (m *Machine) headLinear(a *graph.HeadLinearAttr, x, out *Value) error {
-	w, err := m.weight(a.W)
+	w, err := m.matrix(a.W)
 	if err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func (m *Machine) headLinear(a *graph.HeadLinearAttr, x, out *Value) error {
 
 // expertLinear evaluates graph.ExpertLinearAttr.
 func (m *Machine) expertLinear(a *graph.ExpertLinearAttr, in []*Value, out *Value) error {
-	w, err := m.weight(a.W)
+	w, err := m.matrix(a.W)
 	if err != nil {
 		return err
 	}

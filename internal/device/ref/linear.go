@@ -68,7 +68,7 @@ func indexed(of *graph.Node) string {
 }
 
 func (m *Machine) linear(a *graph.LinearAttr, x, out *Value) error {
-	w, err := m.weight(a.W)
+	w, err := m.matrix(a.W)
 	if err != nil {
 		return err
 	}

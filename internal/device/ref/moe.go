@@ -177,7 +177,7 @@ func (m *Machine) expertWeights(a *graph.ExpertsAttr) (w expertWeights, err erro
 		if p.w == nil {
 			continue
 		}
-		if *p.r, err = m.weight(p.w); err != nil {
+		if *p.r, err = m.matrix(p.w); err != nil {
 			return w, err
 		}
 	}

@@ -48,7 +48,11 @@ type Machine struct {
 	distances map[distanceKey]*Distances
 	state     map[int32]*sequence
 	bodies    map[*graph.LoopAttr]*graph.Graph
+	sound     map[*graph.Weight]bool // those that were looked through for NaN
 	Threads   int
+	// RefuseNaN makes a weight with a value that is no number an error, which
+	// wraps weight.ErrNaN and names the tensor.
+	RefuseNaN bool
 	// Memory is where operations with a state or with rows of earlier positions
 	// keep them; New gives a map by sequence id.
 	Memory Memory
@@ -56,7 +60,7 @@ type Machine struct {
 
 // New makes a machine for g with the tensors of src.
 func New(g *graph.Graph, src weight.Source) *Machine {
-	return &Machine{Graph: g, src: src, Threads: runtime.NumCPU(), rows: map[*graph.Weight]*weight.Rows{},
+	return &Machine{Graph: g, src: src, Threads: runtime.NumCPU(), rows: map[*graph.Weight]*weight.Rows{}, sound: map[*graph.Weight]bool{},
 		vectors: map[*graph.Weight][]float32{}, distances: map[distanceKey]*Distances{}, state: map[int32]*sequence{}, bodies: map[*graph.LoopAttr]*graph.Graph{}, Memory: &ownMemory{g, map[int32]*kept{}}}
 }
 
@@ -284,6 +288,9 @@ func (m *Machine) vector(w *graph.Weight) ([]float32, error) {
 		return v, nil
 	}
 	v, err := weight.Vector(m.src, w)
+	if err == nil {
+		err = m.refused(w, v)
+	}
 	if err == nil {
 		m.vectors[w] = v
 	}
