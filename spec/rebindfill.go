@@ -149,10 +149,9 @@ func filled(files Files) map[string]bool {
 	if files.Binding() != GGUF {
 		return nil
 	}
-	text, ok := files.Config()[OwnFilledKey].(string)
-	var names []string
-	if !ok || len(text) > MaxConfig || json.Unmarshal([]byte(text), &names) != nil {
-		return nil
+	names, err := decodeFilled(files.Config())
+	if err != nil || names == nil {
+		return nil // such files are not opened
 	}
 	set := map[string]bool{}
 	for _, name := range names {

@@ -104,30 +104,19 @@ const OwnFolderKey = "inferflow.folder"
 // layout prepares the mirror of the folder that a GGUF file was made of; false
 // where it does not say, or says what cannot be.
 func (r *rebinder) layout() bool {
-	text, ok := r.files.Config()[OwnFolderKey].(string)
-	if !ok || r.result.Binding != HF || !r.from.config.owns() {
+	if r.result.Binding != HF || !r.from.config.owns() {
 		return false
 	}
-	var shapes map[string][]int
-	if json.Unmarshal([]byte(text), &shapes) != nil {
+	shapes, err := decodeLayout(r.files.Config())
+	if err != nil || shapes == nil {
 		return false
 	}
 	r.to = &mirror{binding: HF, views: make(map[string]tensor.View, len(shapes))}
 	for _, name := range slices.Sorted(maps.Keys(shapes)) {
-		size := 1
-		for _, n := range shapes[name] {
-			if n < 1 || size > maxLayout/n {
-				return false
-			}
-			size *= n
-		}
 		r.to.add(name, shapes[name])
 	}
 	return true
 }
-
-// maxLayout bounds the values of a tensor that a layout claims.
-const maxLayout = 1 << 40
 
 // writeLayout adds what layout reads. Folders of several parts and quantised
 // ones come back as those of the text model in plain numbers.

@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"sync"
 
 	"github.com/inferflow/inferflow/format"
 	"github.com/inferflow/inferflow/format/gguf"
@@ -33,8 +32,7 @@ type files struct {
 	whole  bool // a GGUF file that holds a folder as it is
 	config map[string]any
 
-	ownOnce   sync.Once
-	ownConfig map[string]any // of folderConfig
+	ownConfig map[string]any // carried by a GGUF file, of folderConfig
 }
 
 func openFiles(path string) (*files, error) {
@@ -73,11 +71,28 @@ func openFiles(path string) (*files, error) {
 	return m, nil
 }
 
+// decodeObject decodes a JSON object, as Python writes it.
 func decodeObject(raw []byte) (map[string]any, error) {
+	v, err := decodeStrict(raw)
+	if err != nil {
+		if again, e := decodeStrict(pythonFloats(raw)); e == nil {
+			return again, nil
+		}
+	}
+	return v, err
+}
+
+func decodeStrict(raw []byte) (map[string]any, error) {
 	d := json.NewDecoder(bytes.NewReader(raw))
 	d.UseNumber()
 	var v map[string]any
-	return v, d.Decode(&v)
+	if err := d.Decode(&v); err != nil {
+		return nil, err
+	}
+	if _, err := d.Token(); err != io.EOF {
+		return nil, errors.New("there is more behind the JSON object")
+	}
+	return v, nil
 }
 
 // readJSON reads a file of the folder within maxJSON.

@@ -90,10 +90,7 @@ func (f *files) folderConfig() map[string]any {
 }
 
 // OwnConfig implements spec.ConfigOwner.
-func (f *files) OwnConfig() map[string]any {
-	f.ownOnce.Do(func() { f.ownConfig = spec.DecodeOwnConfig(f) })
-	return f.ownConfig
-}
+func (f *files) OwnConfig() map[string]any { return f.ownConfig }
 
 // configSource says where folderConfig's values stand.
 func (f *files) configSource() string {
@@ -129,21 +126,51 @@ func (c carried) ReadFile(name string) ([]byte, error) {
 // own takes what a GGUF file of our own making carries beside the format's own
 // metadata and tensors.
 func (f *files) own() error {
-	if text, _ := f.meta.String(spec.OwnConfigKey); len(text) > spec.MaxConfig {
-		return fmt.Errorf("model: %s: %s takes %d bytes, at most %d are read", f.Path(), spec.OwnConfigKey, len(text), spec.MaxConfig)
+	if err := f.carriedConfig(); err != nil {
+		return fmt.Errorf("model: %s: %w", f.Path(), err)
 	}
-	arch, _ := f.meta.String("general.architecture")
-	if f.whole = arch == spec.OwnArchitecture; f.whole {
-		raw := kept(f.meta, "config.json")
-		var err error
-		if f.config, err = decodeObject(raw); raw == nil || err != nil {
-			return fmt.Errorf("model: %s: the architecture is %s, but %s holds no JSON object", f.Path(), arch, spec.OwnConfigKey)
+	if !f.whole {
+		if err := spec.CheckOwnKeys(f.config); err != nil {
+			return fmt.Errorf("model: %s: %w", f.Path(), err)
 		}
 	}
 	if err := f.longNames(); err != nil {
 		return err
 	}
 	return f.ownTensors()
+}
+
+// carriedConfig decodes the config.json that the file carries, as that of a
+// folder is.
+func (f *files) carriedConfig() error {
+	arch, _ := f.meta.String("general.architecture")
+	f.whole = arch == spec.OwnArchitecture
+	if !f.meta.Has(spec.OwnConfigKey) {
+		if f.whole {
+			return fmt.Errorf("the architecture is %s, but there is no %s", arch, spec.OwnConfigKey)
+		}
+		return nil
+	}
+	text, err := f.meta.String(spec.OwnConfigKey)
+	if err != nil {
+		return err
+	}
+	if len(text) > spec.MaxConfig {
+		return fmt.Errorf("%s takes %d bytes, at most %d are read", spec.OwnConfigKey, len(text), spec.MaxConfig)
+	}
+	own, err := decodeObject([]byte(text))
+	if err != nil {
+		return fmt.Errorf("%s, the config.json that the file carries: %w", spec.OwnConfigKey, err)
+	}
+	if own == nil {
+		return fmt.Errorf("%s, the config.json that the file carries, holds no JSON object", spec.OwnConfigKey)
+	}
+	if f.whole {
+		f.config = own
+	} else {
+		f.ownConfig = own
+	}
+	return nil
 }
 
 // name adds a tensor under a name of our own.

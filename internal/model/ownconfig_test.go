@@ -16,8 +16,14 @@ import (
 // carrying is a GGUF file in memory with a config.json of our own.
 func carrying(t *testing.T, config string) (*files, error) {
 	t.Helper()
+	return carryingAll(t, map[string]any{"general.architecture": "x", spec.OwnConfigKey: config})
+}
+
+// carryingAll is one with given metadata.
+func carryingAll(t *testing.T, meta map[string]any) (*files, error) {
+	t.Helper()
 	w := &gguf.Writer{}
-	for k, v := range map[string]string{"general.architecture": "x", spec.OwnConfigKey: config} {
+	for k, v := range meta {
 		if err := w.Set(k, v); err != nil {
 			t.Fatal(err)
 		}
@@ -74,6 +80,37 @@ func TestLargeConfig(t *testing.T) {
 	}
 	if _, err := OpenSketch(dir); err == nil {
 		t.Error("the folder opens")
+	}
+}
+
+// TestUnreadableOwn refuses what a file carries and cannot be read, by key.
+func TestUnreadableOwn(t *testing.T) {
+	for key, bad := range map[string][]any{
+		spec.OwnConfigKey: {`{"a":`, `[]`, `null`, ``, `{"a": Nan}`, `{"a": 1Infinity}`, `{NaN: 1}`, `{} x`, uint32(7), []string{"{}"}},
+		spec.OwnFilledKey: {`["a"`, `{}`, `null`, `[1]`, uint32(7)},
+		spec.OwnFolderKey: {`{"a":`, `[]`, `null`, `{"a":[0]}`, `{"a":[-1]}`, `{"a":[1.5]}`, `{"a":[1099511627776,2]}`, `{"a":[1,1,1,1,1,1,1,1,1]}`, uint32(7)},
+	} {
+		for _, v := range bad {
+			_, err := carryingAll(t, map[string]any{"general.architecture": "x", key: v})
+			if err == nil || !strings.Contains(err.Error(), key) || !strings.Contains(err.Error(), "model: m: ") || len(err.Error()) > 400 {
+				t.Errorf("%s %v: got %.500v", key, v, err)
+			}
+		}
+	}
+	good := map[string]any{"general.architecture": "x", spec.OwnConfigKey: `{} `, spec.OwnFilledKey: `[]`, spec.OwnFolderKey: `{"a":[],"b":[2,3]}`}
+	if _, err := carryingAll(t, good); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestPythonFloats reads what Python's json writes, as transformers now writes it.
+func TestPythonFloats(t *testing.T) {
+	f, err := carrying(t, `{"a": [0.0, Infinity], "b":-Infinity,"c":NaN, "d": "NaN \"Infinity\\", "e": -1}`)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := fmt.Sprint(f.OwnConfig()), `map[a:[0.0 map[__float__:Infinity]] b:map[__float__:-Infinity] c:map[__float__:NaN] d:NaN "Infinity\ e:-1]`; got != want {
+		t.Errorf("got %s, want %s", got, want)
 	}
 }
 
