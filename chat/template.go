@@ -81,6 +81,9 @@ const (
 	trialMemory = 32 << 20
 )
 
+// Names are the variables that the template names, its own among them.
+func (t *Template) Names() []string { return t.prog.Names() }
+
 // Piece is a stretch of the prompt; User says that it came from the
 // conversation, so that no special token may be recognised in it.
 type Piece = jinja.Piece

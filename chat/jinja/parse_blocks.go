@@ -27,6 +27,7 @@ func (p *parser) function(open pos, d *macroDef, end string) error {
 
 // note records the use of a name that macros get for free.
 func (p *parser) note(name string) {
+	p.reads[name] = true
 	for _, d := range p.defs {
 		switch name {
 		case "caller":

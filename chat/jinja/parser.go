@@ -12,6 +12,7 @@ type parser struct {
 	depth int
 	loops int // open for loops, which break and continue need
 	defs  []*macroDef
+	reads map[string]bool
 }
 
 func (p *parser) cur() token { return p.toks[p.at] }

@@ -2,6 +2,8 @@ package jinja
 
 import (
 	"context"
+	"maps"
+	"slices"
 	"time"
 )
 
@@ -39,8 +41,9 @@ const maxDepth = 2000
 
 // Template is a parsed template. It is immutable and safe for concurrent use.
 type Template struct {
-	body []stmt
-	lim  Limits
+	body  []stmt
+	lim   Limits
+	reads map[string]bool
 }
 
 // Parse reads a template. Errors are *Error of kind ErrSyntax (with line and
@@ -54,13 +57,19 @@ func Parse(source string, lim Limits) (*Template, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := &parser{toks: toks}
+	p := &parser{toks: toks, reads: map[string]bool{}}
 	body, _, err := p.body(pos{})
 	if err != nil {
 		return nil, err
 	}
-	return &Template{body, lim}, nil
+	return &Template{body, lim, p.reads}, nil
 }
+
+// Reads says whether the template names a variable, be it one of its own.
+func (t *Template) Reads(name string) bool { return t.reads[name] }
+
+// Names are those that Reads knows, in order.
+func (t *Template) Names() []string { return slices.Sorted(maps.Keys(t.reads)) }
 
 // Piece is a stretch of rendered text that came either from the template or,
 // with User set, from the data that the caller gave.

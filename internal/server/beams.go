@@ -12,6 +12,7 @@ import (
 // transformers, and of vLLM, whose width is n.
 type beams struct {
 	NumBeams      *int            `json:"num_beams"`
+	Beams         *int            `json:"beams"` // num_beams, by the name of the flag
 	UseBeamSearch *bool           `json:"use_beam_search"`
 	LengthPenalty *float64        `json:"length_penalty"`
 	EarlyStopping json.RawMessage `json:"early_stopping"`
@@ -30,6 +31,12 @@ func (b *beams) wide() bool { return b.UseBeamSearch != nil && *b.UseBeamSearch 
 // how tokens are drawn.
 func (c *common) search(p *complete.Params) error {
 	p.Draws = c.draws()
+	if c.Beams != nil {
+		if c.NumBeams != nil && *c.NumBeams != *c.Beams {
+			return badRequest("beams", "beams: %d and %d num_beams contradict each other", *c.Beams, *c.NumBeams)
+		}
+		c.NumBeams = c.Beams
+	}
 	switch {
 	case c.NumBeams != nil && (*c.NumBeams < 1 || *c.NumBeams > sample.MaxBeams):
 		return badRequest("num_beams", "num_beams: %d is outside 1 to %d", *c.NumBeams, sample.MaxBeams)

@@ -22,21 +22,24 @@ func TestBeamRequests(t *testing.T) {
 		`"use_beam_search": true`:                                                                  "",
 		`"temperature": 0`:                                                                         "",
 		`"use_beam_search": false, "length_penalty": 1, "early_stopping": false, "temperature": 0`: "",
-		`"num_beams": 65`:                               "num_beams: 65 is outside 1 to 64",
-		`"num_beams": 0`:                                "num_beams: 0 is outside 1 to 64",
-		`"num_beams": 2, "n": 3`:                        "3 answers were asked for",
-		`"num_beams": 4, "use_beam_search": false`:      "contradict each other",
-		`"num_beams": 4, "temperature": 0.7`:            "temperature: a search with beams draws no tokens",
-		`"num_beams": 4, "top_k": 5`:                    "top_k: a search",
-		`"num_beams": 4, "tfs_z": 0.5`:                  "tfs_z: a search",
-		`"num_beams": 4, "fsd_alpha": 0.5`:              "beams draw no tokens",
-		`"num_beams": 4, "logprobs": 2`:                 "top_logprobs does not go with num_beams",
-		`"num_beams": 4, "early_stopping": "soon"`:      "early_stopping: true, false or",
-		`"num_beams": 4, "length_penalty": 1e9`:         "length_penalty is 1e+09",
-		`"length_penalty": 2`:                           "ask for two beams or more",
-		`"use_beam_search": true, "n": 3, "best_of": 2`: "best_of: 2 beams; 3 to 64",
-		`"use_beam_search": true, "n": 100`:             "n: 100 beams; 100 to 64 are possible",
-		`"best_of": 4`:                                  "best_of: only the value of n",
+		`"beams": 4, "n": 3`:                                                                       "",
+		`"beams": 4, "num_beams": 2`:                                                               "beams: 4 and 2 num_beams contradict each other",
+		`"beams": 65`:                                                                              "outside 1 to 64",
+		`"num_beams": 65`:                                                                          "num_beams: 65 is outside 1 to 64",
+		`"num_beams": 0`:                                                                           "num_beams: 0 is outside 1 to 64",
+		`"num_beams": 2, "n": 3`:                                                                   "3 answers were asked for",
+		`"num_beams": 4, "use_beam_search": false`:                                                 "contradict each other",
+		`"num_beams": 4, "temperature": 0.7`:                                                       "temperature: a search with beams draws no tokens",
+		`"num_beams": 4, "top_k": 5`:                                                               "top_k: a search",
+		`"num_beams": 4, "tfs_z": 0.5`:                                                             "tfs_z: a search",
+		`"num_beams": 4, "fsd_alpha": 0.5`:                                                         "beams draw no tokens",
+		`"num_beams": 4, "logprobs": 2`:                                                            "top_logprobs does not go with num_beams",
+		`"num_beams": 4, "early_stopping": "soon"`:                                                 "early_stopping: true, false or",
+		`"num_beams": 4, "length_penalty": 1e9`:                                                    "length_penalty is 1e+09",
+		`"length_penalty": 2`:                                                                      "ask for two beams or more",
+		`"use_beam_search": true, "n": 3, "best_of": 2`:                                            "best_of: 2 beams; 3 to 64",
+		`"use_beam_search": true, "n": 100`:                                                        "n: 100 beams; 100 to 64 are possible",
+		`"best_of": 4`:                                                                             "best_of: only the value of n",
 	} {
 		var a struct {
 			Choices []struct {
@@ -58,7 +61,7 @@ func TestBeamRequests(t *testing.T) {
 		}
 	}
 	four := texts[`"num_beams": 4, "n": 3`]
-	if len(four) != 3 || four[0] == four[1] || four[1] == four[2] || !slices.Equal(four, texts[`"use_beam_search": true, "best_of": 4, "n": 3`]) {
+	if len(four) != 3 || four[0] == four[1] || four[1] == four[2] || !slices.Equal(four, texts[`"use_beam_search": true, "best_of": 4, "n": 3`]) || !slices.Equal(four, texts[`"beams": 4, "n": 3`]) {
 		t.Errorf("four beams: %q", texts)
 	}
 	if greedy := texts[`"temperature": 0`]; !slices.Equal(greedy, texts[`"use_beam_search": true`]) {

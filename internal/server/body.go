@@ -171,6 +171,9 @@ func (v *Server) unknown(raw []byte, into any) error {
 		if meant := misspelt(lower, known); meant != "" {
 			return badRequest(name, "%s is no field of this request; did you mean %s?", name, meant)
 		}
+		if err := otherServers(name, fields[name], known); err != nil {
+			return err
+		}
 		v.passOver(name)
 	}
 	return nil

@@ -138,6 +138,9 @@ func (v *Server) prepareChat(ctx context.Context, q *chatRequest) (p complete.Pa
 	if bad := v.s.TemplateError(); bad != nil {
 		return p, nil, badRequest("", "the model's chat template cannot be read: %s; use /v1/completions", plain(bad))
 	}
+	if err = v.templateKeys(q.TemplateArgs); err != nil {
+		return p, nil, err
+	}
 	if q.Task != "" {
 		ids, err = v.task(q, &p)
 	} else {

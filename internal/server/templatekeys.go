@@ -1,0 +1,30 @@
+package server
+
+import (
+	"maps"
+	"slices"
+)
+
+// templateKeys looks at the variables that a request gives to the chat template: one
+// that the template does not name changes nothing, and is refused where it is
+// probably a misspelling of one that it names, else logged.
+func (v *Server) templateKeys(given map[string]any) error {
+	t := v.s.Template
+	if t == nil || len(given) == 0 {
+		return nil
+	}
+	reads := map[string]bool{}
+	for _, name := range t.Names() {
+		reads[name] = true
+	}
+	for _, name := range slices.Sorted(maps.Keys(given)) {
+		if reads[name] || len(name) > 64 {
+			continue
+		}
+		if meant := misspelt(name, reads); meant != "" {
+			return badRequest("chat_template_kwargs", "chat_template_kwargs.%s is nothing that the model's template reads; did you mean %s?", name, meant)
+		}
+		v.passOver("chat_template_kwargs." + name)
+	}
+	return nil
+}
