@@ -34,7 +34,8 @@ model that reads texts (an encoder, a folder of sentence-transformers, a
 classifier, a masked-LM) serves embeddings, rerank, classify or fill-mask instead
 (docs/embeddings.md). To an encoder-decoder the field "task" of a request says what
 is asked, as --task of run does: "summarize", "translate:en-fr".
-/health tells whether requests are taken, /metrics has gauges. Without MODEL the
+/health tells whether requests are taken (503 after a signal to end, while answers
+still run), /metrics has gauges. Without MODEL the
 demo model is served. An .ini file of the C++ Inferflow is served as it says:
 port, model, its model_spec.json, prompt template, decoding strategy; flags win.`,
 		Example: `  inferflow serve smollm2
@@ -45,7 +46,9 @@ port, model, its model_spec.json, prompt template, decoding strategy; flags win.
 		RunE: func(c *cobra.Command, args []string) error {
 			ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
 			defer stop()
-			context.AfterFunc(ctx, stop) // a second signal ends at once
+			ended := make(chan struct{})
+			defer close(ended)
+			context.AfterFunc(ctx, func() { secondSignal(ended, stop) })
 			o, err := f.options()
 			if err != nil {
 				return err
@@ -98,6 +101,25 @@ port, model, its model_spec.json, prompt template, decoding strategy; flags win.
 	c.Flags().DurationVar(&grace, "grace", 30*time.Second, "time that requests under way have to finish after a signal to end")
 	c.Flags().BoolVar(&quiet, "quiet", false, "do not log requests")
 	return c
+}
+
+// secondSignal ends the program at a signal after the one that ended its context,
+// unless the command is through before.
+func secondSignal(ended <-chan struct{}, stop func()) {
+	second := make(chan os.Signal, 1)
+	signal.Notify(second, os.Interrupt, syscall.SIGTERM)
+	defer signal.Stop(second)
+	stop()
+	select {
+	case <-ended:
+	case s := <-second:
+		notice(fmt.Sprintf("a second signal (%v): ended at once, answers under way are cut off", s))
+		code := 1
+		if n, ok := s.(syscall.Signal); ok {
+			code = 128 + int(n)
+		}
+		os.Exit(code)
+	}
 }
 
 func listen(host string, port int) (net.Listener, error) {

@@ -181,7 +181,7 @@ func (v *Server) inputs(e *embed.Service, raw json.RawMessage, o embed.Options) 
 			return nil, badRequest("input", "input: %d texts, at most %d are taken at once", len(lists), maxInputs)
 		}
 	default:
-		return nil, badRequest("input", "input: a string, a list of strings or of token ids is expected, not empty")
+		return nil, badRequest("input", "input: a string, a list of strings or of token ids is expected, not %s", got(raw))
 	}
 	texts := make([]embed.Text, len(lists))
 	for i, l := range lists {

@@ -218,14 +218,15 @@ func TestSlow(t *testing.T) {
 	}
 }
 
-// TestDrain: after the signal requests under way end as they should, new ones
-// find no listener; what lasts beyond the grace is cut off.
+// TestDrain: after the signal requests under way end as they should while
+// /health and new ones get 503; what lasts beyond the grace is cut off, and then
+// nobody listens.
 func TestDrain(t *testing.T) {
 	for _, c := range []struct {
 		tokens int
 		grace  time.Duration
 		whole  bool
-	}{{600, 20 * time.Second, true}, {19000, 50 * time.Millisecond, false}} {
+	}{{3000, 20 * time.Second, true}, {19000, 50 * time.Millisecond, false}} {
 		s := endless(t, 2, 0)
 		var words bytes.Buffer
 		v := New(s, Options{Name: "tiny", Log: log.New(&words, "", 0)})
@@ -239,6 +240,9 @@ func TestDrain(t *testing.T) {
 		base := "http://" + l.Addr().String()
 		resp := post(t, context.Background(), base, fmt.Sprintf(`, "stream": true, "max_tokens": %d`, c.tokens))
 		cancel()
+		if c.whole {
+			refusesAll(t, v, base)
+		}
 		raw, err := io.ReadAll(resp.Body)
 		resp.Body.Close()
 		if whole := strings.HasSuffix(string(raw), "data: [DONE]\n\n"); whole != c.whole {
@@ -250,6 +254,9 @@ func TestDrain(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Errorf("grace %v: %v", c.grace, err)
 		}
+		if said := words.String(); !strings.Contains(said, "1 requests have "+c.grace.String()+" to finish") || !strings.Contains(said, "a second signal ends it at once") {
+			t.Errorf("grace %v: the log says %q", c.grace, said)
+		}
 		if said := strings.Contains(words.String(), "are cut off"); said == c.whole {
 			t.Errorf("grace %v: the log says %q", c.grace, words.String())
 		}
@@ -258,6 +265,75 @@ func TestDrain(t *testing.T) {
 		}
 		idle(t, s)
 	}
+}
+
+// refusesAll: an ending server tells so at its door while an answer runs.
+func refusesAll(t *testing.T, v *Server, base string) {
+	t.Helper()
+	for !v.drain.Load() {
+		time.Sleep(time.Millisecond)
+	}
+	for path, want := range map[string]int{"/health": 503, "/readyz": 503, "/livez": 200, "/metrics": 200} {
+		resp, err := http.Get(base + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != want {
+			t.Errorf("%s: %d, want %d", path, resp.StatusCode, want)
+		}
+	}
+	resp := post(t, context.Background(), base, "")
+	resp.Body.Close()
+	if resp.StatusCode != 503 || resp.Header.Get("Retry-After") == "" || !resp.Close {
+		t.Errorf("a new request: %d %v, closes: %t", resp.StatusCode, resp.Header, resp.Close)
+	}
+}
+
+// TestClientLeft: a client that leaves is told in the log as that, and not as a
+// mistake of its request.
+func TestClientLeft(t *testing.T) {
+	for _, extra := range []string{"", `, "stream": true`} {
+		var words syncBuffer
+		s := endless(t, 1, 0)
+		_, h := serve(t, s, Options{Name: "tiny", Log: log.New(&words, "", 0)})
+		ctx, cancel := context.WithCancel(context.Background())
+		go func() { running(t, s, 1); cancel() }()
+		body := `{"model": "tiny", "messages": [{"role": "user", "content": "Hi"}]` + extra + `}`
+		r, err := http.NewRequestWithContext(ctx, "POST", h.URL+"/v1/chat/completions", strings.NewReader(body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if resp, err := http.DefaultClient.Do(r); err == nil {
+			_, _ = io.Copy(io.Discard, resp.Body)
+			resp.Body.Close()
+		}
+		idle(t, s)
+		for i := 0; i < 2000 && words.String() == ""; i++ {
+			time.Sleep(time.Millisecond)
+		}
+		if said := words.String(); !strings.Contains(said, "the client left") || strings.Contains(said, "400") {
+			t.Errorf("%q: the log says %q", extra, said)
+		}
+	}
+}
+
+// syncBuffer is a buffer for a log that others read meanwhile.
+type syncBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *syncBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *syncBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
 }
 
 // TestShutdownTold: requests that the engine's end catches get an error in

@@ -180,8 +180,7 @@ func (v *Server) chat(w http.ResponseWriter, r *http.Request) error {
 	defer run.Cancel()
 	a := &chatAnswer{v: v, q: &q, n: len(ids), id: v.newID("chatcmpl-"), created: time.Now().Unix()}
 	if q.Stream {
-		a.stream(w, run, p.N)
-		return nil
+		return a.stream(w, run, p.N)
 	}
 	return a.whole(w, run, p.N)
 }

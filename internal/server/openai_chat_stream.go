@@ -41,13 +41,13 @@ func (a *chatAnswer) chunk(p ...chatPiece) chatChunk {
 	return c
 }
 
-func (a *chatAnswer) stream(w http.ResponseWriter, run *complete.Run, n int) {
+func (a *chatAnswer) stream(w http.ResponseWriter, run *complete.Run, n int) error {
 	out := newSSE(w, a.v.o.KeepAlive, a.v.o.Stall)
 	defer out.close()
 	empty := ""
 	for i := 0; i < n; i++ {
-		if out.send(a.chunk(chatPiece{Index: i, Delta: chatDelta{Role: "assistant", Content: &empty}})) != nil {
-			return
+		if err := out.send(a.chunk(chatPiece{Index: i, Delta: chatDelta{Role: "assistant", Content: &empty}})); err != nil {
+			return err
 		}
 	}
 	tokens, err := a.v.each(run, func(c complete.Chunk) error { return a.sendChunk(out, c) })
@@ -55,14 +55,14 @@ func (a *chatAnswer) stream(w http.ResponseWriter, run *complete.Run, n int) {
 		if !errors.Is(err, context.Canceled) {
 			out.fail(err)
 		}
-		return
+		return err
 	}
 	if a.q.wantsUsage() {
 		u := a.chunk()
 		u.Usage = usageOf(a.n, tokens)
 		_ = out.send(u)
 	}
-	_ = out.send("[DONE]")
+	return out.send("[DONE]")
 }
 
 func (a *chatAnswer) sendChunk(out *sse, c complete.Chunk) error {

@@ -78,7 +78,7 @@ func readPrompts(raw json.RawMessage) (texts []string, ids [][]int32, err error)
 	case json.Unmarshal(raw, &ids) == nil:
 		return nil, ids, nil
 	}
-	return nil, nil, badRequest("prompt", "prompt: a string, a list of strings, a list of ids or a list of lists of ids is expected")
+	return nil, nil, badRequest("prompt", "prompt: a string, a list of strings, a list of ids or a list of lists of ids is expected, not %s", got(raw))
 }
 
 // prompts reads and encodes the request's. A task changes p, alike for all of them.
@@ -146,8 +146,7 @@ func (v *Server) completions(w http.ResponseWriter, r *http.Request) error {
 		a.runs = append(a.runs, run)
 	}
 	if q.Stream {
-		a.stream(w)
-		return nil
+		return a.stream(w)
 	}
 	return a.whole(w)
 }

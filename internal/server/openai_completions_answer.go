@@ -189,7 +189,7 @@ func (a *completion) chunk(choices ...textChoice) map[string]any {
 	return c
 }
 
-func (a *completion) stream(w http.ResponseWriter) {
+func (a *completion) stream(w http.ResponseWriter) error {
 	out := newSSE(w, a.v.o.KeepAlive, a.v.o.Stall)
 	defer out.close()
 	tokens := 0
@@ -200,7 +200,7 @@ func (a *completion) stream(w http.ResponseWriter) {
 			if !errors.Is(err, context.Canceled) {
 				out.fail(err)
 			}
-			return
+			return err
 		}
 	}
 	if a.silent {
@@ -211,7 +211,7 @@ func (a *completion) stream(w http.ResponseWriter) {
 		u["usage"] = usageOf(a.n, tokens)
 		_ = out.send(u)
 	}
-	_ = out.send("[DONE]")
+	return out.send("[DONE]")
 }
 
 // streamRun sends the answers to prompt k, after the prompt where it is echoed.

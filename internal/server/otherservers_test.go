@@ -9,6 +9,7 @@ import (
 	"github.com/inferflow/inferflow/internal/complete"
 	"github.com/inferflow/inferflow/internal/model"
 	"github.com/inferflow/inferflow/internal/model/modeltest"
+	"github.com/inferflow/inferflow/spec"
 )
 
 // thinker is a service whose chat template reads a variable of the request.
@@ -27,6 +28,21 @@ func thinker(t *testing.T) *complete.Service {
 	}
 	t.Cleanup(func() { s.Close() })
 	return s
+}
+
+// TestGot: what was sent in place of a text is named.
+func TestGot(t *testing.T) {
+	texts := serveTexts(t, writeEncoder(t), spec.OutputEmbedding)
+	_, writes := serve(t, service(t), Options{Name: "tiny"})
+	for input, want := range map[string]string{`{"txt": "a"}`: "not an object", `[]`: "not an empty list", `3`: "not a number", `["a", 3]`: "not a list with a string and a number",
+		`[1.5]`: "not a list with a number that is not whole", `true`: "not true or false", `[{}]`: "not a list with an object"} {
+		if code, why := answer(t, texts, "/v1/embeddings", `{"model": "tiny", "input": `+input+`}`, nil); code != 400 || !strings.Contains(why, "expected, "+want) {
+			t.Errorf("input %s: %d %s", input, code, why)
+		}
+		if code, why := answer(t, writes, "/v1/completions", `{"model": "tiny", "prompt": `+input+`}`, nil); code != 400 || input != "[]" && !strings.Contains(why, "expected, "+want) {
+			t.Errorf("prompt %s: %d %s", input, code, why)
+		}
+	}
 }
 
 // TestOtherServers: what other servers would change an answer by is refused with

@@ -6,6 +6,7 @@ package server
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log"
 	"net"
 	"net/http"
@@ -48,7 +49,8 @@ type Server struct {
 	born    time.Time
 	codes   [6]atomic.Int64 // answers by hundreds of the status
 	drain   atomic.Bool
-	local   atomic.Bool // only this machine can reach the server
+	busy    atomic.Int64 // requests that Serve waits for
+	local   atomic.Bool  // only this machine can reach the server
 	cut     context.Context
 	end     context.CancelCauseFunc // of cut: requests under way end with an error
 	times   histograms
@@ -138,8 +140,16 @@ func (v *Server) handler(h func(http.ResponseWriter, *http.Request) error) http.
 		stop := context.AfterFunc(v.cut, func() { cancel(context.Cause(v.cut)) })
 		defer stop()
 		defer cancel(nil)
+		client := r.Context()
 		r = r.WithContext(ctx)
-		err := h(rec, r)
+		var err error
+		if v.takes(r) {
+			defer v.busy.Add(-1)
+			err = h(rec, r)
+		} else {
+			w.Header().Set("Connection", "close")
+			err = engine.ErrClosed
+		}
 		if cause := context.Cause(ctx); cause != nil && errors.Is(err, context.Canceled) {
 			err = cause // not the client has gone, where the server ends
 		}
@@ -148,7 +158,11 @@ func (v *Server) handler(h func(http.ResponseWriter, *http.Request) error) http.
 		}
 		v.codes[min(5, rec.status/100)].Add(1)
 		if v.o.Log != nil {
-			v.o.Log.Printf("%s %s %d %s", r.Method, r.URL.Path, rec.status, time.Since(t0).Round(time.Millisecond))
+			status := fmt.Sprint(rec.status)
+			if err != nil && client.Err() != nil && v.cut.Err() == nil {
+				status = "unfinished: the client left after"
+			}
+			v.o.Log.Printf("%s %s %s %s", r.Method, r.URL.Path, status, time.Since(t0).Round(time.Millisecond))
 		}
 	}
 }
@@ -183,8 +197,19 @@ func (v *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	v.mux.ServeHTTP(w, r)
 }
 
-// Drain makes /health tell that no new requests should come.
+// Drain makes /health tell that no new requests should come, and refuses them.
 func (v *Server) Drain() { v.drain.Store(true) }
+
+// takes counts a request as under way. While the server ends none is taken but
+// those that ask for its state.
+func (v *Server) takes(r *http.Request) bool {
+	v.busy.Add(1) // first: who waits for none after Drain must not miss one that came before
+	if r.Method != http.MethodPost || !v.drain.Load() {
+		return true
+	}
+	v.busy.Add(-1)
+	return false
+}
 
 // recorder remembers the status for logs and counters.
 type recorder struct {
@@ -220,9 +245,9 @@ func (v *Server) HTTP() *http.Server {
 // lastWords is the time that cut requests have to tell their clients.
 const lastWords = 2 * time.Second
 
-// Serve answers on l until ctx ends. Then /health refuses, no new connections
-// are taken, and requests under way have grace to finish; what is left after it
-// gets an error, in its stream or as its answer, and little time to read it.
+// Serve answers on l until ctx ends. Then /health and new requests get 503, and
+// those under way have grace to finish; what is left after it gets an error, in
+// its stream or as its answer, and little time to read it.
 //
 // A client that closes only its sending side (a half-close) before it has its
 // answer counts as gone: net/http cannot tell the two apart.
@@ -241,6 +266,7 @@ func (v *Server) Serve(ctx context.Context, l net.Listener, grace time.Duration)
 	v.Drain()
 	end, cancel := context.WithTimeout(context.Background(), grace)
 	defer cancel()
+	v.finish(end, grace)
 	if srv.Shutdown(end) == nil {
 		return nil
 	}
@@ -255,4 +281,22 @@ func (v *Server) Serve(ctx context.Context, l net.Listener, grace time.Duration)
 		return nil
 	}
 	return srv.Close()
+}
+
+// finish waits, with an open door, until no request is under way or end comes.
+func (v *Server) finish(end context.Context, grace time.Duration) {
+	if n := v.busy.Load(); v.o.Log != nil && n > 0 {
+		v.o.Log.Printf("the server ends: %d requests have %s to finish, new ones are refused; a second signal ends it at once", n, grace)
+	} else if v.o.Log != nil {
+		v.o.Log.Print("the server ends: no request is under way")
+	}
+	tick := time.NewTicker(20 * time.Millisecond)
+	defer tick.Stop()
+	for v.busy.Load() > 0 {
+		select {
+		case <-end.Done():
+			return
+		case <-tick.C:
+		}
+	}
 }
