@@ -44,11 +44,8 @@ port, model, its model_spec.json, prompt template, decoding strategy; flags win.
   curl http://localhost:8080/v1/chat/completions -d '{"model": "smollm2", "messages": [{"role": "user", "content": "Hello"}]}'`,
 		Args: argsBetween(0, 1, "one model"),
 		RunE: func(c *cobra.Command, args []string) error {
-			ctx, stop := signal.NotifyContext(c.Context(), os.Interrupt, syscall.SIGTERM)
+			ctx, stop := untilSignal(c.Context())
 			defer stop()
-			ended := make(chan struct{})
-			defer close(ended)
-			context.AfterFunc(ctx, func() { secondSignal(ended, stop) })
 			o, err := f.options()
 			if err != nil {
 				return err
@@ -101,6 +98,15 @@ port, model, its model_spec.json, prompt template, decoding strategy; flags win.
 	c.Flags().DurationVar(&grace, "grace", 30*time.Second, "time that requests under way have to finish after a signal to end")
 	c.Flags().BoolVar(&quiet, "quiet", false, "do not log requests")
 	return c
+}
+
+// untilSignal is a context that ends at a signal; a second one ends the program,
+// unless stop was called.
+func untilSignal(parent context.Context) (ctx context.Context, stop func()) {
+	ctx, unhook := signal.NotifyContext(parent, os.Interrupt, syscall.SIGTERM)
+	ended := make(chan struct{})
+	context.AfterFunc(ctx, func() { secondSignal(ended, unhook) })
+	return ctx, func() { close(ended); unhook() }
 }
 
 // secondSignal ends the program at a signal after the one that ended its context,

@@ -254,7 +254,7 @@ func TestDrain(t *testing.T) {
 		if err := <-done; err != nil {
 			t.Errorf("grace %v: %v", c.grace, err)
 		}
-		if said := words.String(); !strings.Contains(said, "1 requests have "+c.grace.String()+" to finish") || !strings.Contains(said, "a second signal ends it at once") {
+		if said := words.String(); !strings.Contains(said, "under way (1) have "+c.grace.String()+" to finish") || !strings.Contains(said, "a second signal ends it at once") {
 			t.Errorf("grace %v: the log says %q", c.grace, said)
 		}
 		if said := strings.Contains(words.String(), "are cut off"); said == c.whole {

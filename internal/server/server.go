@@ -286,7 +286,7 @@ func (v *Server) Serve(ctx context.Context, l net.Listener, grace time.Duration)
 // finish waits, with an open door, until no request is under way or end comes.
 func (v *Server) finish(end context.Context, grace time.Duration) {
 	if n := v.busy.Load(); v.o.Log != nil && n > 0 {
-		v.o.Log.Printf("the server ends: %d requests have %s to finish, new ones are refused; a second signal ends it at once", n, grace)
+		v.o.Log.Printf("the server ends: requests under way (%d) have %s to finish, new ones are refused; a second signal ends it at once", n, grace)
 	} else if v.o.Log != nil {
 		v.o.Log.Print("the server ends: no request is under way")
 	}
