@@ -178,6 +178,8 @@ What the GGUF metadata calls differently, or loses. Nothing here touches a folde
   the numbers, which nothing here reads.
 - write: {GGUF key without the architecture, or with a point before it where it has none: value, or function of c}: what llama.cpp wants to read beyond the known keys, for convert.
 - shape: {a block's tensor, as "ssm_a": its sizes (-1: the rest), or function of c}: where llama.cpp wants another shape than the reference stores, for convert.
+Errors: values of write without a form in GGUF, NaN among them, and None is not written; fill of a tensor that GGUF has no name for, or with other numbers than finite ones, at
+most as many as the tensor beside it holds, and for its bias one a row; more than 1000 patterns of aside; differs that gives neither a text, None nor False.
 `
 
 // doGGUF says what the format's metadata calls differently or falsifies.
@@ -189,7 +191,7 @@ func doGGUF(t *tracer, name string, args starlark.Tuple, kwargs []starlark.Tuple
 	if err != nil {
 		return nil, err
 	}
-	t.asked.declared(write, shape, folder, fill, differs, aside)
+	t.asked.declared(t.line(), write, shape, folder, fill, differs, aside)
 	if t.names.binding != GGUF {
 		return starlark.None, nil
 	}

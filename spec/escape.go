@@ -47,11 +47,14 @@ func isIdentifier(s string) bool {
 }
 
 // cut is a text of a file, short and on one line.
-func cut(s string) string {
-	if len(s) <= maxShown {
+func cut(s string) string { return cutTo(s, maxShown) }
+
+// cutTo is one of at most so many bytes.
+func cutTo(s string, most int) string {
+	if len(s) <= most {
 		return oneLine(s)
 	}
-	return fmt.Sprintf("%s… (%d bytes)", oneLine(strings.ToValidUTF8(s[:maxShown], "")), len(s))
+	return fmt.Sprintf("%s… (%d bytes)", oneLine(strings.ToValidUTF8(s[:most], "")), len(s))
 }
 
 // longestName is the length of names of tensors that are told whole.

@@ -20,6 +20,7 @@ type asked struct {
 	shapes  []*starlark.Dict    // gguf(shape=…): tensor of a block → sizes or function of c
 	aside   []starlark.Callable // gguf(aside=…): tensors that llama.cpp has no room for
 	fill    []*starlark.Dict    // gguf(fill=…): tensors that llama.cpp wants → what they repeat
+	lines   map[any]graph.Line  // of the gguf(…) that each of these stands in
 	// supply adds a stack of experts that the other binding names otherwise.
 	supply func(t *tracer, pattern string, n int)
 	// lacking adds a tensor that only the other binding has.
@@ -87,9 +88,14 @@ func (a *asked) mapped(key string, alts []string) {
 	}
 }
 
-func (a *asked) declared(write, shape, folder, fill *starlark.Dict, differs, aside starlark.Callable) {
+func (a *asked) declared(line graph.Line, write, shape, folder, fill *starlark.Dict, differs, aside starlark.Callable) {
 	if a == nil {
 		return
+	}
+	for _, part := range []any{write, fill, differs, aside} {
+		if part != nil {
+			a.lines[part] = line
+		}
 	}
 	if aside != nil {
 		a.aside = append(a.aside, aside)
@@ -111,4 +117,6 @@ func (a *asked) declared(write, shape, folder, fill *starlark.Dict, differs, asi
 	}
 }
 
-func newAsked() *asked { return &asked{seen: map[string]bool{}, keys: map[string][]string{}} }
+func newAsked() *asked {
+	return &asked{seen: map[string]bool{}, keys: map[string][]string{}, lines: map[any]graph.Line{}}
+}

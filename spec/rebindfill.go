@@ -3,6 +3,7 @@ package spec
 import (
 	"encoding/binary"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -69,46 +70,87 @@ func (r *rebinder) fill() error {
 func (r *rebinder) fillings() (list []filling, err error) {
 	for _, d := range r.from.asked.fill {
 		for _, item := range d.Items() {
-			name, ok := starlark.AsString(item[0])
-			of, copies := starlark.AsString(item[1])
-			var numbers []float64
-			zeros := !copies && strings.HasSuffix(name, ".bias") && item[1].String() == "0"
-			if zeros {
-				of = baseName(name) + ".weight"
-			} else if pair, is := item[1].(starlark.Tuple); is && len(pair) == 2 && pair[1].String() == "0" {
-				of, zeros = starlark.AsString(pair[0])
-			} else if is && len(pair) == 2 {
-				if numbers, err = r.fillNumbers(pair[1]); err != nil {
-					return nil, err
-				}
-				of, _ = starlark.AsString(pair[0])
+			f, err := r.filling(item[0], item[1])
+			if err != nil {
+				return nil, r.wrong(d, "fill", "%s: %w", shortValue(item[0]), err)
 			}
-			if !ok || of == "" || !copies && !zeros && numbers == nil {
-				return nil, fmt.Errorf("spec: gguf: fill is {tensor: the tensor that it repeats}, {bias: 0}, {bias: (the tensor whose rows it is for, 0)} or {tensor: (a tensor of its layers, numbers)}, got %s: %s", item[0], item[1])
-			}
-			list = append(list, filling{name, of, copies, numbers})
+			list = append(list, f)
 		}
 	}
 	return list, nil
 }
 
-// fillNumbers are the numbers that gguf(fill=…) gives, or a function of c.
-func (r *rebinder) fillNumbers(v starlark.Value) (list []float64, err error) {
-	if f, is := v.(starlark.Callable); is {
-		if v, err = starlark.Call(r.from.thread, f, starlark.Tuple{r.from.config.root()}, nil); err != nil {
+var errFill = errors.New("want {tensor: the tensor that it repeats}, {bias: 0}, {bias: (the tensor whose rows it is for, 0)} or {tensor: (a tensor of its layers, numbers)}")
+
+// filling reads an entry of gguf(fill=…).
+func (r *rebinder) filling(key, value starlark.Value) (f filling, err error) {
+	name, ok := starlark.AsString(key)
+	if !ok {
+		return f, errFill
+	}
+	if _, holes := generalise(name); r.filledName(filling{name: name}, fill(name, holes, zeros(len(holes)))) == "" {
+		return f, errors.New("GGUF has no name for it")
+	}
+	f.name = name
+	if of, is := starlark.AsString(value); is {
+		f.of, f.copies = of, true
+		return f, nil
+	}
+	if isZero(value) && strings.HasSuffix(name, ".bias") {
+		f.of = baseName(name) + ".weight"
+		return f, nil
+	}
+	pair, is := value.(starlark.Tuple)
+	if !is || len(pair) != 2 {
+		return f, errFill
+	}
+	if f.of, ok = starlark.AsString(pair[0]); !ok || f.of == "" {
+		return f, errFill
+	}
+	if !isZero(pair[1]) {
+		f.numbers, err = r.fillNumbers(f, pair[1])
+	}
+	return f, err
+}
+
+func isZero(v starlark.Value) bool {
+	n, is := v.(starlark.Int)
+	return is && n.Sign() == 0
+}
+
+// zeros are numbers of layers.
+func zeros(n int) []string { return slices.Repeat([]string{"0"}, n) }
+
+// fillNumbers are the numbers that gguf(fill=…) gives, or a function of c: at
+// most as many as the tensor has that they are for, and for a bias one a row.
+func (r *rebinder) fillNumbers(f filling, v starlark.Value) (list []float64, err error) {
+	sources := r.sources(f.of)
+	if len(sources) == 0 { // not in this model
+		return []float64{}, nil
+	}
+	if g, is := v.(starlark.Callable); is {
+		if v, err = starlark.Call(r.from.thread, g, starlark.Tuple{r.from.config.root()}, nil); err != nil {
 			return nil, r.from.fail(err)
 		}
 	}
-	it, ok := v.(starlark.Iterable)
+	it, ok := v.(starlark.Sequence)
 	if !ok {
-		return nil, nil
+		return nil, errFill
+	}
+	shape := sources[0].w.Shape
+	n, most := it.Len(), graph.Product(shape)
+	switch rows := shape[0]; {
+	case strings.HasSuffix(f.name, ".bias") && baseName(f.name) == baseName(f.of) && n != rows:
+		return nil, fmt.Errorf("%d numbers for the %d rows of %s", n, rows, cut(f.of))
+	case n == 0 || n > most:
+		return nil, fmt.Errorf("%d numbers, from 1 to the %d of %s are taken", n, most, cut(f.of))
 	}
 	for x := range starlark.Elements(it) {
-		f, ok := starlark.AsFloat(x)
-		if !ok {
-			return nil, fmt.Errorf("spec: gguf: fill: expected numbers, got %s", x.Type())
+		v, ok := starlark.AsFloat(x)
+		if !ok || math.IsNaN(v) || math.Abs(v) > math.MaxFloat32 {
+			return nil, fmt.Errorf("number %d: %w: %s", len(list), errUnwritable, shortValue(x))
 		}
-		list = append(list, f)
+		list = append(list, v)
 	}
 	return list, nil
 }

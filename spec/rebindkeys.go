@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -141,7 +140,7 @@ func (r *rebinder) declared(meta map[string]any) error {
 		for _, item := range d.Items() {
 			suffix, ok := starlark.AsString(item[0])
 			if !ok {
-				return fmt.Errorf("spec: gguf: write is {GGUF key: value or function of c}, got %s", item[0].Type())
+				return r.wrong(d, "write", "want {GGUF key: value or function of c}, got %s", item[0].Type())
 			}
 			v := item[1]
 			if f, is := v.(starlark.Callable); is {
@@ -150,13 +149,21 @@ func (r *rebinder) declared(meta map[string]any) error {
 					return r.from.fail(err)
 				}
 			}
+			if v == starlark.None {
+				continue
+			}
 			key, whole := strings.CutPrefix(suffix, ".")
 			if !whole && !strings.HasPrefix(suffix, "tokenizer.") {
 				key = r.result.Architecture + "." + suffix
 			}
-			if x, ok := typed(suffix, plain(v)); ok {
-				meta[key] = x
+			if key == "" || len(suffix) > longestName || reserved(key) {
+				return r.wrong(d, "write", "%s is no key that a specification can write", cut(suffix))
 			}
+			x, err := written(suffix, v)
+			if err != nil {
+				return r.wrong(d, "write", "%s: %w", suffix, err)
+			}
+			meta[key] = x
 		}
 	}
 	return nil

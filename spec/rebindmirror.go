@@ -92,14 +92,17 @@ func (r *rebinder) declaredAside() (list []matcher, err error) {
 		if v == starlark.None {
 			continue
 		}
+		if n := starlark.Len(v); n > maxAsidePatterns {
+			return nil, r.wrong(f, "aside", "%d patterns, at most %d are taken", n, maxAsidePatterns)
+		}
 		names, err := stringList(v)
 		if err != nil {
-			return nil, fmt.Errorf("spec: gguf: aside: %w", err)
+			return nil, r.wrong(f, "aside", "%w", err)
 		}
 		for _, n := range names {
 			m, err := newMatcher(n)
 			if err != nil {
-				return nil, fmt.Errorf("spec: gguf: aside: %s: %w", n, err)
+				return nil, r.wrong(f, "aside", "%s: %w", cut(n), err)
 			}
 			list = append(list, m)
 		}

@@ -22,11 +22,14 @@ func (r *rebinder) compareOthers() error {
 		if err != nil {
 			return r.from.fail(err)
 		}
-		if text, ok := starlark.AsString(v); ok {
-			r.note("llama.cpp answers otherwise: %s", text)
-		}
-		if v == starlark.False {
+		text, ok := starlark.AsString(v)
+		switch {
+		case ok:
+			r.note("llama.cpp answers otherwise: %s", cutTo(text, maxDiffers))
+		case v == starlark.False:
 			return nil
+		case v != starlark.None:
+			return r.wrong(f, "differs", "want a text, None or False, got %s", v.Type())
 		}
 	}
 	r.noteLong()
@@ -48,6 +51,9 @@ func (r *rebinder) compareOthers() error {
 	}
 	return nil
 }
+
+// maxDiffers bounds the text of a notice that a specification gives.
+const maxDiffers = 500
 
 // asOthers traces files as a reader takes them that does not know our own keys,
 // and compares. The error is the trace's.
