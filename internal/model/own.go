@@ -147,7 +147,7 @@ func (f *files) carriedConfig() error {
 	f.whole = arch == spec.OwnArchitecture
 	if !f.meta.Has(spec.OwnConfigKey) {
 		if f.whole {
-			return fmt.Errorf("the architecture is %s, but there is no %s", arch, spec.OwnConfigKey)
+			return fmt.Errorf("the architecture is %s, but there is no JSON object under %s", arch, spec.OwnConfigKey)
 		}
 		return nil
 	}
@@ -160,7 +160,7 @@ func (f *files) carriedConfig() error {
 	}
 	own, err := decodeObject([]byte(text))
 	if err != nil {
-		return fmt.Errorf("%s, the config.json that the file carries: %w", spec.OwnConfigKey, err)
+		return fmt.Errorf("%s, the config.json that the file carries, holds no JSON object that can be read: %w", spec.OwnConfigKey, err)
 	}
 	if own == nil {
 		return fmt.Errorf("%s, the config.json that the file carries, holds no JSON object", spec.OwnConfigKey)
@@ -215,9 +215,15 @@ func (f *files) ownTensors() error {
 	if raw == nil {
 		return nil
 	}
+	if len(raw) > spec.MaxConfig {
+		return fmt.Errorf("model: %s: %s takes %d bytes, at most %d are read", f.Path(), OwnTensorsKey, len(raw), spec.MaxConfig)
+	}
 	var list []OwnTensor
 	if err := json.Unmarshal(raw, &list); err != nil {
 		return fmt.Errorf("model: %s: %s: %w", f.Path(), OwnTensorsKey, err)
+	}
+	if len(list) > maxOwnTensors {
+		return fmt.Errorf("model: %s: %s lists %d tensors, at most %d are read", f.Path(), OwnTensorsKey, len(list), maxOwnTensors)
 	}
 	for _, t := range list {
 		v, err := f.ownTensor(t)
@@ -230,6 +236,10 @@ func (f *files) ownTensors() error {
 	}
 	return nil
 }
+
+// maxOwnTensors bounds the tensors among the metadata, of which a model has a
+// few a layer.
+const maxOwnTensors = 1 << 16
 
 // maxDims bounds the dimensions of a tensor among the metadata, as those of
 // other formats are.

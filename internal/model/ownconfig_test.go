@@ -103,6 +103,18 @@ func TestUnreadableOwn(t *testing.T) {
 	}
 }
 
+// TestManyOwnTensors refuses more tensors among the metadata than a model has.
+func TestManyOwnTensors(t *testing.T) {
+	entry := `{"name":"e","type":"F32","shape":[0]},`
+	for _, n := range []int{maxOwnTensors, spec.MaxConfig / len(entry)} {
+		text := "[" + strings.Repeat(entry, n) + strings.TrimSuffix(entry, ",") + "]"
+		_, err := carryingAll(t, map[string]any{"general.architecture": "x", OwnTensorsKey: text})
+		if err == nil || !strings.Contains(err.Error(), OwnTensorsKey) || !strings.Contains(err.Error(), "at most") {
+			t.Errorf("%d: %.300v", n, err)
+		}
+	}
+}
+
 // TestPythonFloats reads what Python's json writes, as transformers now writes it.
 func TestPythonFloats(t *testing.T) {
 	f, err := carrying(t, `{"a": [0.0, Infinity], "b":-Infinity,"c":NaN, "d": "NaN \"Infinity\\", "e": -1}`)
