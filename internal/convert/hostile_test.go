@@ -1,6 +1,7 @@
 package convert
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,7 +11,9 @@ import (
 	"testing"
 
 	"github.com/inferflow/inferflow/format/gguf"
+	"github.com/inferflow/inferflow/format/safetensors"
 	"github.com/inferflow/inferflow/internal/model"
+	"github.com/inferflow/inferflow/quant"
 	"github.com/inferflow/inferflow/spec"
 )
 
@@ -127,12 +130,77 @@ func writeText(t *testing.T, path, text string) {
 	}
 }
 
-// copyModel writes the tensors of a file as a folder's.
+// copyModel makes a folder of the small files of a file, as a conversion does,
+// and of weights that no family has.
 func copyModel(t *testing.T, file, dir string) {
 	t.Helper()
-	if err := Run(file, dir, Options{}); err != nil {
+	f, err := model.OpenStored(file)
+	if err != nil {
 		t.Fatal(err)
 	}
+	defer f.Close()
+	c, texts := &job{files: f, o: Options{Notice: func(string) {}}}, map[string][]byte{"config.json": []byte("{}")}
+	if err := c.besides(texts); err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range texts {
+		writeText(t, filepath.Join(dir, name), string(text))
+	}
+	w := &safetensors.Writer{}
+	err = w.Add("t", quant.F32, []int{1}, func(out io.Writer) error { _, err := out.Write(make([]byte, 4)); return err })
+	if err := errors.Join(err, w.WriteFile(filepath.Join(dir, weightsFile))); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestUnservedConfig refuses to make a folder of a file whose carried
+// config.json claims what cannot be.
+func TestUnservedConfig(t *testing.T) {
+	for _, name := range []string{"qwen3", "opt"} { // in llama.cpp's form, and as a folder stands
+		file := filepath.Join(t.TempDir(), "m.gguf")
+		if err := Run(filepath.Join(zoo(t), name), file, Options{}); err != nil {
+			t.Fatal(err)
+		}
+		for key, v := range map[string]any{"model_type": 7, "num_hidden_layers": 100000000, "vocab_size": 1000000000} {
+			bad := claiming(t, file, key, v)
+			out := filepath.Join(t.TempDir(), "out")
+			err := Run(bad, out, Options{})
+			if _, there := os.Stat(out); err == nil || there == nil {
+				t.Errorf("%s, %s: %v", name, key, err)
+			}
+		}
+	}
+}
+
+// claiming is a copy of a file with another value in the config.json that it carries.
+func claiming(t *testing.T, file, key string, v any) string {
+	t.Helper()
+	f, err := model.OpenStored(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	var config map[string]any
+	if err := json.Unmarshal(f.Kept("config.json"), &config); err != nil {
+		t.Fatal(err)
+	}
+	config[key] = v
+	text, err := json.Marshal(config)
+	w := &gguf.Writer{}
+	for k, v := range f.Meta().All() {
+		if k != spec.OwnConfigKey {
+			err = errors.Join(err, w.Set(k, v))
+		}
+	}
+	err = errors.Join(err, w.Set(spec.OwnConfigKey, string(text)))
+	for _, v := range f.Tensors() {
+		err = errors.Join(err, w.Add(v.Name, v.Type, v.Shape, func(out io.Writer) error { _, err := out.Write(v.Data); return err }))
+	}
+	path := filepath.Join(t.TempDir(), "bad.gguf")
+	if err := errors.Join(err, w.WriteFile(path)); err != nil {
+		t.Fatal(err)
+	}
+	return path
 }
 
 // TestCarryObjects leaves out what a folder holds under a name of its own
