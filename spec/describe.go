@@ -7,6 +7,7 @@ import (
 
 	"go.starlark.net/starlark"
 
+	"github.com/inferflow/inferflow/internal/near"
 	"github.com/inferflow/inferflow/tensor"
 )
 
@@ -87,5 +88,15 @@ func Show(name string) (string, error) {
 }
 
 func noShipped(name string) error {
-	return fmt.Errorf("spec: %q: %w: it is neither a file nor the name of a shipped specification; inferflow spec list shows them", name, ErrNoSpec)
+	hint := near.Hint(name, Library())
+	if hint == "" {
+		hint = "; inferflow spec list shows them"
+	}
+	return noName{fmt.Sprintf("spec: %q is neither a file nor the name of a shipped specification%s", name, hint)}
 }
+
+// noName is ErrNoSpec in the words that fit a name.
+type noName struct{ says string }
+
+func (e noName) Error() string { return e.says }
+func (e noName) Unwrap() error { return ErrNoSpec }

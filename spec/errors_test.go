@@ -205,6 +205,32 @@ func TestResolve(t *testing.T) {
 	}
 }
 
+// TestMeant: errors of names say which was meant.
+func TestMeant(t *testing.T) {
+	f := loadShapes(t, "llama.hf")
+	for source, want := range map[string]string{
+		`load("@std/blocks.star", "gated_fn")` + "\ndef model(c):\n    gated_ffn(1)":      "x.star:1:27: @std/blocks.star has no gated_fn; did you mean gated_ffn?",
+		`load("@std/blocks.star", "gated_fn")` + "\ndef model(c):\n    gated_fn(1)":       "has no gated_fn; did you mean gated_ffn?",
+		`load("@std/blocks.star", "nothing_of_it")` + "\ndef model(c):\n    gated_ffn(1)": "@std/blocks.star has no nothing_of_it",
+		`load("@std/blocks.star", "qkv")` + "\ndef model(c):\n    gated_ffn(1)":           `undefined: gated_ffn (it is in the standard library: load("@std/blocks.star", "gated_ffn"))`,
+		"def model(c):\n    return embd(1)":                                               "undefined: embd (did you mean embed?)",
+		"serve(model_type = [])\ndef model(c):\n    return 1":                             "undefined: serve (did you mean serves?)",
+		"def model(c):\n    hidden = 1\n    return hiden":                                 "undefined: hiden (did you mean hidden?)",
+		"def model(c):\n    return wholly_unknown_thing":                                  "undefined: wholly_unknown_thing",
+	} {
+		_, err := trace("x.star", source, f, Options{})
+		if err == nil || !strings.Contains(err.Error(), want) || strings.Count(err.Error(), "did you mean") > 1 {
+			t.Errorf("%s: %v, want %q", source, err, want)
+		}
+	}
+	for o, want := range map[*Options]string{{Name: "qwn3"}: "did you mean qwen3?", {SpecFile: "qwen33.star"}: "did you mean qwen3?",
+		{SpecFile: "there-is-none.star"}: "the specification there-is-none.star cannot be read: "} {
+		if _, err := Resolve(f, *o); err == nil || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "stat ") {
+			t.Errorf("%+v: %v, want %q", *o, err, want)
+		}
+	}
+}
+
 func TestUserValues(t *testing.T) {
 	f := loadShapes(t, "mistral.hf")
 	tr, err := resolveAndTrace(f, Options{Set: map[string]any{"sliding_window": 5}})

@@ -88,10 +88,7 @@ var formatted = regexp.MustCompile(`\b[fF]["']`)
 func hintedSyntax(err error, source string) error {
 	var list resolve.ErrorList
 	if errors.As(err, &list) && len(list) > 0 {
-		if name, ok := strings.CutPrefix(list[0].Msg, "undefined: "); ok && otherWords[name] != "" {
-			return fmt.Errorf("%w (%s)", err, otherWords[name])
-		}
-		return err
+		return undefined(list[0])
 	}
 	var at syntax.Error
 	if !errors.As(err, &at) {

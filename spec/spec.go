@@ -13,6 +13,7 @@ import (
 	"strings"
 
 	"github.com/inferflow/inferflow/internal/graph"
+	"github.com/inferflow/inferflow/internal/near"
 	"github.com/inferflow/inferflow/tensor"
 )
 
@@ -188,17 +189,27 @@ model's folder as spec.star. It must say:
 // maxSource bounds the text of a specification that is not in the binary.
 const maxSource = 1 << 20
 
+// notRead says that a specification's file cannot be read, without the name of the call.
+func notRead(path string, err error) error {
+	var of *os.PathError
+	if errors.As(err, &of) {
+		err = of.Err
+	}
+	hint := near.Hint(strings.TrimSuffix(path, ".star"), Library())
+	return fmt.Errorf("spec: the specification %s cannot be read: %w%s", path, err, hint)
+}
+
 func readForeign(path string, o Options) (*Spec, error) {
 	info, err := os.Stat(path)
 	if err != nil {
-		return nil, fmt.Errorf("spec: read: %w", err)
+		return nil, notRead(path, err)
 	}
 	if !info.Mode().IsRegular() || info.Size() > maxSource { // a pipe would be waited for
-		return nil, fmt.Errorf("spec: read: %s is no regular file or larger than %d bytes", path, maxSource)
+		return nil, fmt.Errorf("spec: the specification %s is no regular file or larger than %d bytes", path, maxSource)
 	}
 	src, err := os.ReadFile(path)
 	if err != nil {
-		return nil, fmt.Errorf("spec: read: %w", err)
+		return nil, notRead(path, err)
 	}
 	s := &Spec{Name: filepath.Base(path), Source: string(src), Foreign: true, opts: o}
 	if filepath.Ext(path) == ".json" {

@@ -180,6 +180,9 @@ func (t *tracer) run(file, source string) (*Traced, error) {
 	}
 	globals, err := execute(t, file, source)
 	if err != nil {
+		if lacks := missingLoad(source, file); lacks != nil {
+			err = lacks
+		}
 		return nil, t.fail(hintedSyntax(err, source))
 	}
 	if err := checkQuantization(files, t.methods); err != nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/inferflow/inferflow/internal/near"
 	"github.com/inferflow/inferflow/spec"
 )
 
@@ -69,7 +70,11 @@ func specShowCommand() *cobra.Command {
 		RunE: func(c *cobra.Command, args []string) error {
 			text, err := spec.Show(args[0])
 			if errors.Is(err, spec.ErrNoSpec) {
-				return usagef("no shipped specification is named %q; inferflow spec list shows them", args[0])
+				hint := near.Hint(args[0], spec.Library())
+				if hint == "" {
+					hint = "; inferflow spec list shows them"
+				}
+				return usagef("no shipped specification is named %q%s", args[0], hint)
 			}
 			if err != nil {
 				return err

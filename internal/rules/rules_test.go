@@ -20,7 +20,7 @@ const module = "github.com/inferflow/inferflow"
 // layers lists the packages from the bottom up: a package imports only what
 // stands in a lower line, or what its own line's list allows.
 var layers = [][]string{
-	{"config", "quant", "internal/sys"},
+	{"config", "quant", "internal/sys", "internal/near"},
 	{"tensor", "tokenizer/pattern", "tokenizer", "format/shelf", "format/gguf", "format/safetensors", "format/pickle", "format/llama2c", "format"},
 	{"internal/graph", "internal/program", "internal/batch", "internal/kv", "internal/kernel/vec", "internal/kernel/attn", "internal/kernel/gemm", "internal/weight", "spec"},
 	{"internal/device", "internal/device/ref", "internal/device/cpu", "internal/device/devicetest", "internal/compile", "internal/partition", "internal/model", "internal/model/modeltest", "internal/convert"},
