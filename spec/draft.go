@@ -22,7 +22,7 @@ var ErrDraft = errors.New("no specification can be drafted")
 // what was guessed, and what was not understood. Errors wrap ErrDraft.
 func Draft(files Files) (string, error) {
 	if files.Binding() != HF {
-		return "", fmt.Errorf("spec: %w: a draft is made from a folder with config.json; take the folder that the GGUF file was made of", ErrDraft)
+		return "", fmt.Errorf("spec: %w: %sa draft is made from a folder with config.json; take the folder that the GGUF file was made of", ErrDraft, servedAlready(files))
 	}
 	d, err := newDraft(files)
 	if err != nil {
@@ -30,8 +30,8 @@ func Draft(files Files) (string, error) {
 	}
 	if what, kind := d.otherKind(); what != "" {
 		near := nearest(files, kind, 3)
-		return "", fmt.Errorf("spec: %w: this is %s, and drafts are made of decoders only. Start from a shipped one whose tensors are called alike (%s), as inferflow spec show %s > my.star: docs/spec.md, \"Encoders and encoder-decoders\"",
-			ErrDraft, what, strings.Join(near, ", "), strings.Join(near[:min(1, len(near))], ""))
+		return "", fmt.Errorf("spec: %w: %sthis is %s, and drafts are made of decoders only. Start from a shipped one whose tensors are called alike (%s), as inferflow spec show %s > my.star: docs/spec.md, \"Encoders and encoder-decoders\"",
+			ErrDraft, servedAlready(files), what, strings.Join(near, ", "), strings.Join(near[:min(1, len(near))], ""))
 	}
 	d.roles()
 	if d.sizes(); d.hidden == 0 || d.embedding == "" {

@@ -91,6 +91,29 @@ func TestDraftTells(t *testing.T) {
 	}
 }
 
+// TestDraftServed: of a model that is served already it says so first, and it
+// leads the list of those that are alike.
+func TestDraftServed(t *testing.T) {
+	for name, want := range map[string]string{"llama.hf": "llama", "qwen3.hf": "qwen3", "bart.hf": "bart", "llama.gguf": "llama"} {
+		f := loadShapes(t, name)
+		text, err := Draft(f)
+		first := "# the shipped specification " + want + " serves this model"
+		switch {
+		case err != nil && !strings.Contains(err.Error(), ": the shipped specification "+want+" serves this model"):
+			t.Errorf("%s: %v", name, err)
+		case err != nil && strings.Contains(err.Error(), "drafts are made") && !strings.Contains(err.Error(), "called alike ("+want+", "):
+			t.Errorf("%s: %v", name, err)
+		case err == nil && (!strings.HasPrefix(text, first) || !strings.Contains(text, "most alike: "+want+", ")):
+			t.Errorf("%s:\n%s", name, text)
+		}
+	}
+	f := loadShapes(t, "llama.hf")
+	f.config["model_type"], f.config["architectures"] = "new_thing", []any{"NewThing"}
+	if text, err := Draft(f); err != nil || strings.Contains(text, "serves this model") {
+		t.Errorf("%v\n%s", err, text)
+	}
+}
+
 // TestDraftRefuses says why there is none.
 func TestDraftRefuses(t *testing.T) {
 	empty := &shapeFiles{binding: HF, config: map[string]any{}, tensors: map[string]tensor.View{"a.weight": {Name: "a.weight", Shape: tensor.Shape{2, 2}}}}

@@ -46,7 +46,8 @@ var (
 )
 
 // nearest are the shipped specifications, of a kind or of any, whose text names
-// most of the parts of the files' tensor names, rare parts counting most.
+// most of the parts of the files' tensor names, rare parts counting most. The one
+// that serves them is the first.
 func nearest(files Files, kind string, n int) []string {
 	shipped := libraryWords()
 	parts := map[string]bool{}
@@ -78,7 +79,29 @@ func nearest(files Files, kind string, n int) []string {
 		}
 		return 0
 	})
+	if name := shippedFor(files); name != "" {
+		list = append([]string{name}, slices.DeleteFunc(list, func(s string) bool { return s == name })...)
+	}
 	return list[:min(n, len(list))]
+}
+
+// shippedFor is the shipped specification that serves a model, "" if none or several do.
+func shippedFor(files Files) string {
+	s, err := Resolve(files, Options{})
+	if err != nil {
+		return ""
+	}
+	return s.Name
+}
+
+// servedAlready says that a shipped specification serves a model, as the
+// beginning of a sentence; "" where none does.
+func servedAlready(files Files) string {
+	name := shippedFor(files)
+	if name == "" {
+		return ""
+	}
+	return "the shipped specification " + name + " serves this model (inferflow spec show " + name + "); "
 }
 
 // worded is what a shipped specification's text names.

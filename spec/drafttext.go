@@ -31,6 +31,9 @@ func (d *draft) text() string {
 	w.model()
 	body := w.b.String()
 	w.b.Reset()
+	if served := servedAlready(w.files); served != "" {
+		w.line("# " + strings.TrimSuffix(served, "; ") + ": nothing need be written, unless it is to compute something else.")
+	}
 	w.line("# A draft by \"inferflow spec new\": what is marked \"guess\" follows from names and shapes alone. Check it with")
 	w.line("# \"inferflow spec check\", then hold it against the reference with \"inferflow spec trace\" (docs/spec.md).")
 	if len(w.loads) > 0 {

@@ -91,6 +91,9 @@ func runTrace(m *model.Model, tf traceFlags) error {
 	if err != nil {
 		return err
 	}
+	if idle := r.Idle(); idle != "" {
+		return usagef("--rename %s=…: no value of the specification has %q in its name: OLD stands in names of the specification, NEW in those of the reference", idle, idle)
+	}
 	p := tracePrinter{rep: rep, source: m.Traced.Lines, file: m.Traced.SpecName, tol: tf.tol}
 	if tf.json {
 		if err := p.json(); err != nil {

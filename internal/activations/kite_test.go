@@ -83,6 +83,32 @@ func TestKiteAgrees(t *testing.T) {
 	}
 }
 
+// TestIdleRename: a renaming that meets no name is told from one that does.
+func TestIdleRename(t *testing.T) {
+	r, err := OpenReference(filepath.Join(kite, "activations.safetensors"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer r.Close()
+	m, err := model.Open(kite, model.Options{NoTokenizer: true, Spec: spec.Options{SpecFile: filepath.Join(kite, "kite.star"), AllowUnused: true}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer m.Close()
+	for _, c := range []struct {
+		rename [][2]string
+		idle   string
+	}{{nil, ""}, {[][2]string{{"attention.", "attention."}, {"foo", "bar"}}, "foo"}, {[][2]string{{"attention.", "attention."}, {"mlp", "mlp"}}, ""}} {
+		r.Rename = c.rename
+		if _, err := Compare(m.Exact(), r, 1e-4, whole(r.IDs)); err != nil {
+			t.Fatal(err)
+		}
+		if idle := r.Idle(); idle != c.idle {
+			t.Errorf("%v: %q met no name, want %q", c.rename, idle, c.idle)
+		}
+	}
+}
+
 // TestPlantedErrors plants the usual mistakes. The line that is named, or one
 // of the lines that lie behind values that agree, is the wrong one.
 func TestPlantedErrors(t *testing.T) {

@@ -30,6 +30,7 @@ type Reference struct {
 	// Rename lists pairs of texts: the first, in a name of the graph, is the
 	// second in the reference's module names.
 	Rename [][2]string
+	met    map[string]bool // first texts of Rename that stood in a name
 	file   *safetensors.File
 }
 
@@ -39,7 +40,7 @@ func OpenReference(path string) (*Reference, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Reference{file: f}
+	r := &Reference{file: f, met: map[string]bool{}}
 	if r.IDs, err = ids(f.Metadata, "input_ids"); err == nil && len(r.IDs) == 0 {
 		err = fmt.Errorf("its metadata name no input_ids")
 	}
@@ -83,12 +84,26 @@ func (r *Reference) Names() []string {
 // find is the value of a name at a call of its module, counted from 1.
 func (r *Reference) find(name string, call int) (tensor.View, bool) {
 	for _, p := range r.Rename {
+		if strings.Contains(name, p[0]) {
+			r.met[p[0]] = true
+		}
 		name = strings.ReplaceAll(name, p[0], p[1])
 	}
 	if call > 1 {
 		name += "#" + strconv.Itoa(call)
 	}
 	return r.file.Tensor(name)
+}
+
+// Idle is the first text of Rename that stood in no name that was looked for, ""
+// if each did.
+func (r *Reference) Idle() string {
+	for _, p := range r.Rename {
+		if !r.met[p[0]] {
+			return p[0]
+		}
+	}
+	return ""
 }
 
 // floats decodes a tensor and drops leading axes of size 1.
