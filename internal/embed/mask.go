@@ -7,8 +7,6 @@ import (
 	"math"
 	"slices"
 	"strings"
-
-	"github.com/inferflow/inferflow/tokenizer"
 )
 
 // Word is a token that fits a mask, with its probability.
@@ -27,7 +25,7 @@ func (s *Service) EncodeMasked(text string) (Text, error) { return s.EncodeMaske
 // EncodeMaskedBy is EncodeMasked where encode makes the tokens of the text.
 func (s *Service) EncodeMaskedBy(encode func(text string) ([]int32, error), text string) (Text, error) {
 	if s.Tok == nil {
-		return Text{}, fmt.Errorf("embed: %s: %w", s.Model.Path, tokenizer.ErrNoTokenizer)
+		return Text{}, s.noTokenizer()
 	}
 	id, ok := s.mask()
 	if !ok {

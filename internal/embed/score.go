@@ -28,7 +28,7 @@ type Class struct {
 // EncodePairs makes the tokens of pairs of texts.
 func (s *Service) EncodePairs(pairs [][2]string, o Options) ([]Text, error) {
 	if s.Tok == nil {
-		return nil, fmt.Errorf("embed: %s: %w", s.Model.Path, tokenizer.ErrNoTokenizer)
+		return nil, s.noTokenizer()
 	}
 	most := 0
 	if o.Truncate {

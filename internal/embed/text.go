@@ -54,12 +54,17 @@ func (s *Service) PromptNames() string {
 	return strings.Join(names, ", ")
 }
 
+// noTokenizer says what a model without a tokenizer lacks and what it is good for.
+func (s *Service) noTokenizer() error {
+	return fmt.Errorf("embed: %s: %w: %s; logits, bench and explain work without", s.Model.Name, tokenizer.ErrNoTokenizer, s.Model.TokenizerHint())
+}
+
 // Encode makes the tokens of texts, with the special tokens that the tokenizer
 // adds and the prompt before each. As in the reference, a text that spells a
 // special token has that token.
 func (s *Service) Encode(texts []string, o Options) ([]Text, error) {
 	if s.Tok == nil {
-		return nil, fmt.Errorf("embed: %s: %w", s.Model.Path, tokenizer.ErrNoTokenizer)
+		return nil, s.noTokenizer()
 	}
 	prompt, err := s.prompt(o)
 	if err != nil {

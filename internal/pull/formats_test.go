@@ -160,7 +160,7 @@ func TestRenderer(t *testing.T) {
 	show(Progress{Stage: "fetching", Done: 5e7, Total: 1e8, Rate: 1e7, ETA: 5 * time.Second})
 	show(Progress{Stage: "fetching", Done: 1e8, Total: 1e8, Rate: 1e7, End: true})
 	show(Progress{Stage: "unpacking", Done: 1e8, Total: 1e8, End: true})
-	want := "m: fetching 0% of 100.0 MB\nm: fetching 50% of 100.0 MB, 10.0 MB/s, 5s left\nm: fetching 100% of 100.0 MB, 10.0 MB/s\n"
+	want := "m: fetching 0% of 95.4 MiB\nm: fetching 50% of 95.4 MiB, 9.5 MiB/s, 5s left\nm: fetching 100% of 95.4 MiB, 9.5 MiB/s\n"
 	if out.String() != want {
 		t.Errorf("%q, want %q", out.String(), want)
 	}
@@ -174,10 +174,11 @@ func TestRenderer(t *testing.T) {
 		clock = clock.Add(p.after * time.Second)
 		show(Progress{Stage: "fetching", Done: p.done, Total: 1e8, End: p.end})
 	}
+	show(Progress{Stage: "fetching"})                      // nothing is known: nothing is said
 	show(Progress{Stage: "fetching", Done: 5, End: false}) // no length: every line tells more
 	clock = clock.Add(5 * time.Second)
 	show(Progress{Stage: "fetching", Done: 7, End: false})
-	want = "0% of 100.0 MB\n0% of 100.0 MB\n3% of 100.0 MB\n100% of 100.0 MB\n5 bytes\n7 bytes\n"
+	want = "0% of 95.4 MiB\n0% of 95.4 MiB\n3% of 95.4 MiB\n100% of 95.4 MiB\n5 bytes\n7 bytes\n"
 	if got := strings.ReplaceAll(out.String(), "m: fetching ", ""); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
@@ -185,8 +186,8 @@ func TestRenderer(t *testing.T) {
 	r = &renderer{w: &out, tty: true, now: time.Now}
 	show(Progress{Stage: "fetching", Done: 5e8, Total: 1e9, Rate: 1e6, ETA: time.Minute})
 	show(Progress{Stage: "fetching", Done: 1e9, Total: 1e9, End: true})
-	want = "\rm: fetching [============            ]  50% of 1.00 GB, 1.0 MB/s, 1m0s left" +
-		"\rm: fetching [========================] 100% of 1.00 GB                     \n"
+	want = "\rm: fetching [============            ]  50% of 953.7 MiB, 976.6 KiB/s, 1m0s left" +
+		"\rm: fetching [========================] 100% of 953.7 MiB                        \n"
 	if out.String() != want {
 		t.Errorf("%q, want %q", out.String(), want)
 	}

@@ -87,18 +87,18 @@ func (p *puller) runPip(ctx context.Context, command []string, part Part, label,
 		return "", ctx.Err()
 	}
 	if err != nil {
-		return "", explainPip(err, out.text(), fmt.Sprintf("%s download %s", strings.Join(command, " "), requirement), dir)
+		return "", explainPip(err, out.text(), fmt.Sprintf("%s download %s", strings.Join(command, " "), requirement), requirement, dir)
 	}
 	return downloaded(dir, part)
 }
 
 // explainPip makes an error of what pip wrote before it failed.
-func explainPip(err error, text, command, dir string) error {
+func explainPip(err error, text, command, requirement, dir string) error {
 	switch {
 	case strings.Contains(text, "No space left on device"):
 		return fmt.Errorf("pull: %w: pip was writing to %s: free some space and run the same command again", ErrDiskFull, dir)
 	case strings.Contains(text, "No matching distribution"):
-		err = fmt.Errorf("%w: %w", ErrNotFound, err)
+		return fmt.Errorf("%w: pip finds no wheel of %s that this machine can take; look at the spelling, the version and pip's index", ErrNotFound, requirement)
 	}
 	return fmt.Errorf("`%s`: %w: %s", command, err, text)
 }

@@ -116,6 +116,9 @@ const (
 func (r *renderer) show(p Progress) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if p.Done == 0 && p.Total == 0 && r.width == 0 {
+		return // nothing is known yet, or nothing came
+	}
 	key, now := p.Name+"\x00"+p.Stage, r.now()
 	fresh := key != r.stage
 	if fresh {
@@ -172,15 +175,15 @@ func (p Progress) text() string {
 	return s
 }
 
-// size says a number of bytes in decimal units.
+// size says a number of bytes in the units of the other commands.
 func size(n int64) string {
 	switch {
-	case n < 1000:
+	case n < 1<<10:
 		return fmt.Sprintf("%d bytes", n)
-	case n < 1000*1000:
-		return fmt.Sprintf("%.1f kB", float64(n)/1e3)
-	case n < 1000*1000*1000:
-		return fmt.Sprintf("%.1f MB", float64(n)/1e6)
+	case n < 1<<20:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	case n < 1<<30:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
 	}
-	return fmt.Sprintf("%.2f GB", float64(n)/1e9)
+	return fmt.Sprintf("%.2f GiB", float64(n)/(1<<30))
 }

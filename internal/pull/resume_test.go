@@ -25,9 +25,9 @@ func TestNotEnoughRoom(t *testing.T) {
 		need int64
 		tell string
 	}{
-		{serve(t, plain) + "/m.gguf", int64(len(blob)), "needs 3.1 MB more"},
+		{serve(t, plain) + "/m.gguf", int64(len(blob)), "needs 3.0 MiB more"},
 		{"tiny", int64(len(blob) + len(whl)), "more"},
-		{"hf:owner/repo", 2 + 7<<18, "needs 1.8 MB more"},
+		{"hf:owner/repo", 2 + 7<<18, "needs 1.8 MiB more"},
 	} {
 		l := newLab(t)
 		l.env["HF_ENDPOINT"], l.env["PIP_INDEX_URL"] = serve(t, h), serve(t, x)+"/simple"
