@@ -97,6 +97,8 @@ func explainPip(err error, text, command, requirement, dir string) error {
 	switch {
 	case strings.Contains(text, "No space left on device"):
 		return fmt.Errorf("pull: %w: pip was writing to %s: free some space and run the same command again", ErrDiskFull, dir)
+	case strings.Contains(text, "No matching distribution") && strings.Contains(text, "Retrying"): // the index was not reached
+		err = fmt.Errorf("%w: %w", ErrNotFound, err)
 	case strings.Contains(text, "No matching distribution"):
 		return fmt.Errorf("%w: pip finds no wheel of %s that this machine can take; look at the spelling, the version and pip's index", ErrNotFound, requirement)
 	}

@@ -389,6 +389,7 @@ func TestPip(t *testing.T) {
 echo "$@" > '` + dir + `/args'
 while [ "$1" != -d ]; do shift; done
 case "$3" in
+unreached*) echo "WARNING: Retrying after connection broken"; echo "ERROR: No matching distribution found" >&2; exit 1;;
 bad*) echo "ERROR: No matching distribution found, see http://u:secret@h/" >&2; exit 1;;
 full*) echo "OSError: [Errno 28] No space left on device" >&2; exit 2;;
 esac
@@ -408,6 +409,9 @@ cp '` + whl + `' "$2/"
 		t.Errorf("left: %v", left)
 	}
 	if _, err := l.resolve("pypi:bad/m"); !errors.Is(err, ErrNotFound) || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "ERROR") || !strings.Contains(err.Error(), "pip finds no wheel of bad ") {
+		t.Errorf("%v", err)
+	}
+	if _, err := l.resolve("pypi:unreached/m"); !errors.Is(err, ErrNotFound) || !strings.Contains(err.Error(), "connection broken") {
 		t.Errorf("%v", err)
 	}
 	if _, err := l.resolve("pypi:full/m"); !errors.Is(err, ErrDiskFull) {
