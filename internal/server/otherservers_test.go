@@ -45,6 +45,18 @@ func TestGot(t *testing.T) {
 	}
 }
 
+// TestTemplateKeys: a misspelt variable is refused also where the template does
+// not read the one that is meant, which itself passes, as clients send it to any model.
+func TestTemplateKeys(t *testing.T) {
+	_, h := serve(t, service(t), Options{Name: "tiny"})
+	for key, want := range map[string]int{"enable_thinking": 200, "enable_thnking": 400, "colour": 200} {
+		code, why := answer(t, h, "/v1/chat/completions", `{"model": "tiny", "max_tokens": 2, "messages": [{"role": "user", "content": "a"}], "chat_template_kwargs": {"`+key+`": false}}`, new(any))
+		if code != want {
+			t.Errorf("%s: %d %s", key, code, why)
+		}
+	}
+}
+
 // TestOtherServers: what other servers would change an answer by is refused with
 // what to use here, unless it asks for nothing; what no server's answer depends on passes.
 func TestOtherServers(t *testing.T) {
@@ -62,7 +74,7 @@ func TestOtherServers(t *testing.T) {
 		`"stop_sequences": ["a"]`:                                       "use stop,",
 		`"think": false`:                                                "chat_template_kwargs",
 		`"no_repeat_ngram_size": 3`:                                     "it is not served",
-		`"chat_template_kwargs": {"enable_thnking": false}`:             "chat_template_kwargs.enable_thnking is nothing that the model's template reads; did you mean enable_thinking?",
+		`"chat_template_kwargs": {"enable_thnking": false}`:             "chat_template_kwargs.enable_thnking is nothing that a template reads; did you mean enable_thinking?",
 		`"chat_template_kwargs": {"enable_thinking": false}`:            "",
 		`"chat_template_kwargs": {"thinking_style": "short"}`:           "",
 		`"options": {}, "format": "", "do_sample": true, "num_ctx": 0`:  "",
