@@ -60,12 +60,22 @@ func TestSecondSignal(t *testing.T) {
 		if !lines.Scan() || lines.Text() != want {
 			t.Fatalf("the program says %q, want %q", lines.Text(), want)
 		}
-		time.Sleep(20 * time.Millisecond) // until the second is awaited
 		if err := c.Process.Signal(syscall.SIGTERM); err != nil {
 			t.Fatal(err)
 		}
 	}
+	gone := make(chan struct{})
+	go func() { // again, as the second may come before it is awaited
+		for c.Process.Signal(syscall.SIGTERM) == nil {
+			select {
+			case <-gone:
+				return
+			case <-time.After(50 * time.Millisecond):
+			}
+		}
+	}()
 	_ = c.Wait()
+	close(gone)
 	if code := c.ProcessState.ExitCode(); code != 128+int(syscall.SIGTERM) || !strings.Contains(said.String(), "a second signal (terminated): ended at once") {
 		t.Errorf("exit %d: %s", code, said.String())
 	}
