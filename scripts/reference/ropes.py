@@ -3,7 +3,7 @@
 
     ropes.py DIR … > ropes.tsv
 
-DIR holds models as the zoo does; of each family the first counts, if its config.json has one rope_parameters for all layers. Some classes
+DIR holds models as the zoo does; of each family the first counts whose config.json has one rope_parameters for all layers. Some classes
 of transformers refuse some scalings: variants.py says which and goes on.
 """
 import json, pathlib, sys
@@ -33,13 +33,12 @@ def main():
     first = {}
     for root in sys.argv[1:]:
         for golden in sorted(pathlib.Path(root).glob('*/golden.json')):
-            if json.loads(golden.read_text())['kind'] == 'causal':
+            rope = json.loads((golden.parent / 'config.json').read_text()).get('rope_parameters')
+            if json.loads(golden.read_text())['kind'] == 'causal' and isinstance(rope, dict) and 'rope_theta' in rope:
                 first.setdefault(golden.parent.name.split('~')[0], golden.parent)
     for family, folder in sorted(first.items()):
         c = json.loads((folder / 'config.json').read_text())
-        rope = c.get('rope_parameters')
-        if not isinstance(rope, dict) or 'rope_theta' not in rope:
-            continue
+        rope = c['rope_parameters']
         base = {k: rope[k] for k in KEPT if k in rope}
         for kind, more in scalings(width(c, rope) // 2).items():
             told = json.dumps({**base, 'rope_type': kind, **more}, separators=(',', ':'))
