@@ -29,8 +29,8 @@ func TestOwnKeys(t *testing.T) {
 		set  map[string]any
 		say  string
 	}{
-		"no configuration": {spec.OwnArchitecture, nil, "there is no inferflow.config"},
-		"no object":        {spec.OwnArchitecture, map[string]any{spec.OwnConfigKey: "[1"}, "unexpected EOF"},
+		"no configuration": {spec.OwnArchitecture, nil, "no JSON object"},
+		"no object":        {spec.OwnArchitecture, map[string]any{spec.OwnConfigKey: "[1"}, "no JSON object"},
 		"no list":          {"x", map[string]any{model.OwnTensorsKey: "{"}, model.OwnTensorsKey},
 		"type":             {"x", map[string]any{model.OwnTensorsKey: `[{"name":"a","type":"Q9","shape":[1]}]`}, "Q9"},
 		"no bytes":         {"x", map[string]any{model.OwnTensorsKey: `[{"name":"a","type":"F32","shape":[4]}]`}, "0 bytes"},
