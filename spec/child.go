@@ -32,6 +32,7 @@ type request struct {
 	Name, Source          string
 	Binding, Architecture string
 	Config, Set           map[string]any
+	Elsewhere             []string
 	AllowUnused           bool
 	Output                string
 	Tensors               []storedTensor
@@ -74,7 +75,7 @@ func ChildMain(stdin io.Reader, stdout io.Writer) int {
 	if err := dec.Decode(&req); err != nil {
 		return answer(stdout, reply{Error: fmt.Sprintf("spec: child: request: %v", err)})
 	}
-	t, err := trace(req.Name, req.Source, newRequestFiles(&req), Options{Set: req.Set, AllowUnused: req.AllowUnused, Output: req.Output})
+	t, err := trace(req.Name, req.Source, newRequestFiles(&req), Options{Set: req.Set, Elsewhere: req.Elsewhere, AllowUnused: req.AllowUnused, Output: req.Output})
 	if err != nil {
 		r := reply{Error: err.Error()}
 		if fit := (*FitError)(nil); errors.As(err, &fit) {

@@ -29,7 +29,7 @@ func (t *tracer) notes(file string) ([]string, error) {
 	}
 	var unasked []string
 	for k := range t.opts.Set {
-		if !t.config.asked[k] {
+		if !t.config.asked[k] && !slices.Contains(t.opts.Elsewhere, k) {
 			unasked = append(unasked, k)
 		}
 	}

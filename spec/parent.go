@@ -21,7 +21,7 @@ import (
 // comes back: the graph is validated and held against the files.
 func traceChild(s *Spec, files Files) (*Traced, error) {
 	req := request{
-		Name: s.fileName(), Source: s.Source, Binding: files.Binding(), Architecture: files.Architecture(), AllowUnused: s.opts.AllowUnused, Output: s.opts.Output,
+		Name: s.fileName(), Source: s.Source, Binding: files.Binding(), Architecture: files.Architecture(), AllowUnused: s.opts.AllowUnused, Output: s.opts.Output, Elsewhere: s.opts.Elsewhere,
 	}
 	req.Config, _ = encodable(files.Config()).(map[string]any)
 	req.Set, _ = encodable(s.opts.Set).(map[string]any)

@@ -14,6 +14,9 @@ import (
 // ErrRebind says that a model cannot be written in the other binding.
 var ErrRebind = errors.New("the specification cannot say the model in the other format")
 
+// ErrGiven says that values of Options.Set make a folder that is not the model.
+var ErrGiven = errors.New("with the given settings the folder would not open")
+
 // Rebound is a model in the other binding: as a GGUF file where the files at
 // hand are a Hugging Face folder, and the other way round.
 type Rebound struct {
@@ -67,6 +70,17 @@ type rebinder struct {
 // they read must be equal, and that gives every tensor of the other binding.
 // Errors wrap ErrRebind, or are those of a trace.
 func (s *Spec) Rebind(files Files) (*Rebound, error) {
+	r, err := s.rebound(files)
+	if err != nil {
+		return nil, err
+	}
+	r.noteUnasked()
+	r.noteLeft()
+	return r.result, r.opens(s)
+}
+
+// rebound is the rebinder that has the result.
+func (s *Spec) rebound(files Files) (*rebinder, error) {
 	if s.Foreign {
 		return nil, fmt.Errorf("spec: %w: %s is not one of the shipped specifications", ErrRebind, s.Name)
 	}
@@ -88,14 +102,14 @@ func (s *Spec) Rebind(files Files) (*Rebound, error) {
 		return nil, err
 	}
 	if r.layout() && r.attempt() == nil { // the folder that the file was made of
-		return r.result, nil
+		return r, nil
 	}
 	for _, t := range types { // the first says best what is wrong
 		r.target(t)
 		e := r.rebind()
 		if e == nil {
 			r.noteAssumed()
-			return r.result, errors.Join(r.fill(), r.compareOthers())
+			return r, errors.Join(r.fill(), r.compareOthers())
 		}
 		if err == nil {
 			err = e
@@ -131,7 +145,7 @@ func (r *rebinder) rebind() error {
 
 // like says the model by another specification that serves the architecture
 // and reads the file as the same steps: several families share one.
-func (r *rebinder) like() *Rebound {
+func (r *rebinder) like() *rebinder {
 	if r.result.Binding != HF || r.s.opts.Name != "" || r.from.config.owns() {
 		return nil
 	}
@@ -149,7 +163,7 @@ func (r *rebinder) like() *Rebound {
 		for _, t := range types {
 			if o.target(t); err == nil && o.rebind() == nil {
 				o.noteAssumed()
-				return o.result
+				return o
 			}
 		}
 	}

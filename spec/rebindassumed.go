@@ -1,7 +1,6 @@
 package spec
 
 import (
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -28,14 +27,18 @@ func (r *rebinder) noteAssumed() {
 		if why != "" {
 			why = " (" + why + ")"
 		}
-		list = append(list, fmt.Sprintf("%s: %s%s", v.Key, shortJSON(v.Value), why))
+		list = append(list, fmt.Sprintf("%s: %s%s", v.Key, setText(v.Value), why))
 	}
 	if len(list) > 0 {
 		r.note("the GGUF file cannot say all of the configuration; taken as %s; --set KEY=VALUE gives another value", strings.Join(list, ", "))
 	}
+}
+
+// noteUnasked tells what was given by --set and nothing reads.
+func (r *rebinder) noteUnasked() {
 	for _, k := range slices.Sorted(maps.Keys(r.s.opts.Set)) {
-		if !r.from.config.asked[k] && !r.asksFor(k) {
-			r.note("--set %s: nothing of the model reads it; it stands in config.json", k)
+		if !r.from.config.asked[k] && !r.asksFor(k) && !slices.Contains(r.s.opts.Elsewhere, k) {
+			r.note("--set %s: nothing of this program reads it for this model; it stands in config.json", k)
 		}
 	}
 }
@@ -45,13 +48,4 @@ func (r *rebinder) asksFor(key string) bool {
 	return r.last != nil && slices.ContainsFunc(r.last.groups, func(g askedKeys) bool {
 		return slices.ContainsFunc(g.keys, func(k string) bool { return g.prefix+k == key })
 	})
-}
-
-// shortJSON is a value in few characters.
-func shortJSON(v any) string {
-	raw, err := json.Marshal(v)
-	if err != nil {
-		return fmt.Sprint(v)
-	}
-	return cut(string(raw))
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/inferflow/inferflow/internal/graph"
+	"github.com/inferflow/inferflow/tensor"
 )
 
 // columnOrders are attributes of steps that say in which order the columns of
@@ -49,6 +50,29 @@ func (r *rebinder) readBack() error {
 				return fmt.Errorf("spec: %w: read back, %s is %s, not %s", ErrRebind, x.Name, place(v), place(x.Value))
 			}
 		}
+	}
+	return nil
+}
+
+// opens reads the folder to be made as it will be read: what was given by Set
+// may make it another model's, or one that nothing reads. s is what the caller chose.
+func (r *rebinder) opens(s *Spec) error {
+	if len(s.opts.Set) == 0 || r.result.Binding != HF {
+		return nil
+	}
+	folder := &mirror{binding: HF, config: r.result.Config, views: map[string]tensor.View{}}
+	for _, t := range r.result.Tensors {
+		folder.add(t.Name, t.Value.Shape)
+	}
+	chosen, err := Resolve(folder, Options{Name: s.opts.Name, SpecFile: s.opts.SpecFile, AllowUnused: true})
+	if err != nil {
+		return fmt.Errorf("spec: %w: %w", ErrGiven, err)
+	}
+	if s.opts.Name == "" && chosen.Name != r.s.Name {
+		return fmt.Errorf("spec: %w: it would be read by the specification %s, and the file is by %s", ErrGiven, chosen.Name, r.s.Name)
+	}
+	if _, err := chosen.Trace(folder); err != nil {
+		return fmt.Errorf("spec: %w: %w", ErrGiven, err)
 	}
 	return nil
 }

@@ -67,8 +67,8 @@ func (r *rebinder) describe() error {
 	return nil
 }
 
-// likeBefore is a setting as a class wants it: whole numbers without a point,
-// but where the value that it replaces is no whole one.
+// likeBefore is a setting as a class wants it: a float64 that is whole without a
+// point, but where the value that it replaces is no whole one.
 func likeBefore(was, now any) any {
 	f, ok := now.(float64)
 	if _, floating := was.(float64); !ok || floating || f != math.Trunc(f) || math.Abs(f) > 1<<53 {

@@ -46,6 +46,7 @@ type Options struct {
 	FolderSpec  string         // the model folder's own spec.star, used where no shipped one matches
 	FolderText  string         // its text, where it stands inside a file
 	Set         map[string]any // configuration values that override files and specification
+	Elsewhere   []string       // keys of Set that are read by others than the specification: no note says that it does not
 	AllowUnused bool           // stored tensors that nothing reads are listed, not refused
 	Output      string         // the graph's only output, by name (OutputEmbedding among them); "": all that the specification gives
 	// Executable is the program for the child process, one that calls

@@ -68,7 +68,7 @@ value that was taken; --set KEY=VALUE gives another.`,
 			err = convert.Run(path, args[1], o)
 			bar.end()
 			if err != nil {
-				return err
+				return blameSet(err, o.Spec.Set)
 			}
 			return printWritten(done, asJSON)
 		},

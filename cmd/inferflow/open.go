@@ -8,14 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/inferflow/inferflow/internal/complete"
 	"github.com/inferflow/inferflow/internal/model"
 	"github.com/inferflow/inferflow/internal/pull"
 	"github.com/inferflow/inferflow/internal/sys"
-	"github.com/inferflow/inferflow/spec"
 )
 
 // refetch is the flag of that name: fetch even what the cache holds.
@@ -48,20 +46,6 @@ func openModel(ctx context.Context, ref string, o model.Options) (*model.Model, 
 	}
 	advise(m, ref)
 	return m, nil
-}
-
-// blameSet says that values were given by --set, where the specification does
-// not fit with them.
-func blameSet(err error, set map[string]any) error {
-	if len(set) == 0 || !errors.Is(err, spec.ErrTrace) {
-		return err
-	}
-	var given []string
-	for k, v := range set {
-		given = append(given, fmt.Sprintf("--set %s=%v", k, v))
-	}
-	slices.Sort(given)
-	return fmt.Errorf("%w (with %s)", err, strings.Join(given, ", "))
 }
 
 // advise gives a model of the table the sampling that its card advises, where

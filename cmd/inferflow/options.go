@@ -1,7 +1,6 @@
 package main
 
 import (
-	"encoding/json"
 	"fmt"
 	"os"
 	"regexp"
@@ -84,29 +83,6 @@ func (f *modelFlags) check() error {
 		}
 	}
 	return nil
-}
-
-// parseValue reads a number, true, false, null, a list or an object in JSON;
-// anything else is a string.
-func parseValue(s string) any {
-	switch s {
-	case "true":
-		return true
-	case "false":
-		return false
-	case "null":
-		return nil
-	}
-	if f, err := strconv.ParseFloat(s, 64); err == nil {
-		return f
-	}
-	var v any
-	if strings.HasPrefix(s, "[") || strings.HasPrefix(s, "{") {
-		if json.Unmarshal([]byte(s), &v) == nil {
-			return v
-		}
-	}
-	return s
 }
 
 var sizeForm = regexp.MustCompile(`^[0-9]+(\.[0-9]+)?([KMGTkmgt]?[iI]?[bB]?)$`)

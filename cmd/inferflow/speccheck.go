@@ -96,7 +96,11 @@ func parseSet(list []string) (map[string]any, error) {
 		if set == nil {
 			set = map[string]any{}
 		}
-		set[k] = parseValue(v)
+		value, err := parseValue(v)
+		if err != nil {
+			return nil, usagef("--set %s=%s: %w", k, v, err)
+		}
+		set[k] = value
 	}
 	return set, nil
 }

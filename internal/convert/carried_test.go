@@ -3,11 +3,14 @@ package convert
 import (
 	"bytes"
 	"encoding/json"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
+	"strings"
 	"testing"
 
+	"github.com/inferflow/inferflow/format/safetensors"
 	"github.com/inferflow/inferflow/internal/model"
 )
 
@@ -90,5 +93,55 @@ func TestClasses(t *testing.T) {
 		if err != nil || json.Unmarshal(text, &config) != nil || len(config.Architectures) != 1 || config.Architectures[0] != want {
 			t.Errorf("%s: %v, %v; want %s", family, config.Architectures, err, want)
 		}
+	}
+}
+
+// TestTextPart: a model with sight is converted without it, and a notice counts
+// what does not go along.
+func TestTextPart(t *testing.T) {
+	inner := filepath.Join(zoo(t), "llama")
+	raw, err := os.ReadFile(filepath.Join(inner, "config.json"))
+	var config map[string]any
+	if err == nil {
+		err = json.Unmarshal(raw, &config)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	outer, err := json.Marshal(map[string]any{"model_type": "seer", "architectures": []string{"SeerForConditionalGeneration"}, "text_config": config})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := copyFolder(t, inner, map[string]string{"config.json": string(outer)})
+	f, err := safetensors.Open(filepath.Join(inner, weightsFile))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	w := &safetensors.Writer{}
+	for _, v := range f.Tensors() {
+		write := func(out io.Writer) error { _, err := out.Write(v.Data); return err }
+		if err := w.Add("language_model."+v.Name, v.Type, v.Shape, write); err != nil {
+			t.Fatal(err)
+		}
+	}
+	v := f.Tensors()[0]
+	for _, name := range []string{"vision_tower.patch.weight", "multi_modal_projector.linear.weight"} {
+		if err := w.Add(name, v.Type, v.Shape, func(out io.Writer) error { _, err := out.Write(v.Data); return err }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Remove(filepath.Join(dir, weightsFile)); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.WriteFile(filepath.Join(dir, weightsFile)); err != nil {
+		t.Fatal(err)
+	}
+	var notes []string
+	if err := Run(dir, filepath.Join(t.TempDir(), "m.gguf"), Options{Notice: func(s string) { notes = append(notes, s) }}); err != nil {
+		t.Fatal(err)
+	}
+	if told := strings.Join(notes, "; "); !strings.Contains(told, "only the text model is converted, the one of text_config; 2 tensors of other parts do not go along (such as ") {
+		t.Errorf("told %q", told)
 	}
 }

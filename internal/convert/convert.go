@@ -61,7 +61,12 @@ func Run(in, out string, o Options) error {
 	defer files.Close()
 	c := &job{files: files, o: o}
 	if len(o.Spec.Set) > 0 && (files.Binding() != spec.GGUF || strings.EqualFold(filepath.Ext(out), ".gguf")) {
-		return fmt.Errorf("convert: %w: settings can be given only where a GGUF file becomes a folder; elsewhere config.json says them", ErrConvert)
+		return fmt.Errorf("convert: %w: settings (--set) can be given only where a GGUF file becomes a folder; elsewhere config.json says them", ErrConvert)
+	}
+	for _, key := range []string{"model_type", "architectures"} {
+		if _, ok := o.Spec.Set[key]; ok {
+			return fmt.Errorf("convert: %w: %s cannot be given by --set: it names the classes that read the folder, and follows from what the file holds", ErrConvert, key)
+		}
 	}
 	if strings.EqualFold(filepath.Ext(out), ".gguf") {
 		for _, part := range append(files.Files(), in) {

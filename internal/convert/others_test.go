@@ -122,7 +122,7 @@ func TestClassWants(t *testing.T) {
 // TestSet gives a value that GGUF has no key for, which a notice names without it.
 func TestSet(t *testing.T) {
 	file := filepath.Join(others, "gemma2.gguf")
-	for set, say := range map[string]string{"": "query_pre_attn_scalar: 10", "query_pre_attn_scalar": "", "no_such_key": "nothing of the model reads it"} {
+	for set, say := range map[string]string{"": "query_pre_attn_scalar: 10", "query_pre_attn_scalar": "", "no_such_key": "nothing of this program reads it"} {
 		t.Run(set, func(t *testing.T) {
 			var notes []string
 			o := Options{Notice: func(s string) { notes = append(notes, s) }}
@@ -141,5 +141,44 @@ func TestSet(t *testing.T) {
 	}
 	if err := Run(file, filepath.Join(t.TempDir(), "m.gguf"), Options{Spec: spec.Options{Set: map[string]any{"a": 1.0}}}); err == nil || !strings.Contains(err.Error(), "settings") {
 		t.Errorf("settings for a GGUF file: %v", err)
+	}
+}
+
+// TestSetTyped: numbers stand in config.json as they were typed, inside lists and
+// objects too; keys that name the class, and values with which the folder would
+// not open, are refused, and of keys that are read elsewhere no notice says otherwise.
+func TestSetTyped(t *testing.T) {
+	file := filepath.Join(others, "mistral.gguf")
+	typed := func(s string) (v any) {
+		d := json.NewDecoder(strings.NewReader(s))
+		d.UseNumber()
+		if err := d.Decode(&v); err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	var notes []string
+	o := Options{Notice: func(s string) { notes = append(notes, s) }}
+	o.Spec.Set = map[string]any{"eos_token_id": typed("[1, 2]"), "extra": typed(`{"a": [3, 2.50]}`), "rope_theta": typed("20000"), "pad_token_id": typed("3")}
+	dir, _, _ := folderOf(t, file, o)
+	raw, err := os.ReadFile(filepath.Join(dir, "config.json"))
+	text := strings.Join(strings.Fields(string(raw)), "")
+	for _, want := range []string{`"eos_token_id":[1,2]`, `"extra":{"a":[3,2.50]}`, `"rope_theta":20000,`, `"pad_token_id":3,`} {
+		if err != nil || !strings.Contains(text, want) {
+			t.Errorf("%v: no %s in %s", err, want, raw)
+		}
+	}
+	if told := strings.Join(notes, "; "); strings.Contains(told, "eos_token_id") || !strings.Contains(told, "--set extra") {
+		t.Errorf("told %q", told)
+	}
+	for key, c := range map[string]struct {
+		v   any
+		say string
+	}{"model_type": {"llama", "model_type"}, "architectures": {[]any{"LlamaForCausalLM"}, "architectures"}, "quantization_config.quant_method": {"exotic", "is quantised"}} {
+		out := filepath.Join(t.TempDir(), "out")
+		err := Run(file, out, Options{Spec: spec.Options{Set: map[string]any{key: c.v}}})
+		if _, left := os.Stat(out); err == nil || !strings.Contains(err.Error(), c.say) || left == nil {
+			t.Errorf("--set %s: %v, left %v", key, err, left)
+		}
 	}
 }

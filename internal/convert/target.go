@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -35,6 +36,8 @@ func (c *job) target(out string) error {
 		return refuse("%s is a file; a folder is written, or a file whose name ends in .gguf or .safetensors", out)
 	case !isFolder && slices.Contains(fileEndings, ext):
 		return refuse("files of the form %s are not written; give a name that ends in .gguf or .safetensors, or that of a folder", ext)
+	case err != nil && fileEnding.MatchString(ext):
+		return refuse("%s ends in %s as a file does, and only .gguf and .safetensors are written; for a folder of that name write %s%c", out, ext, out, filepath.Separator)
 	}
 	if ext != ".gguf" {
 		weights := weightsFile
@@ -70,6 +73,9 @@ func (c *job) hold(lock, out string) (release func(), err error) {
 	}
 	return release, nil
 }
+
+// fileEnding is what ends the name of a file, not a number as in v1.2 or 2.5B.
+var fileEnding = regexp.MustCompile(`^\.[a-z_][a-z0-9_]*$`)
 
 // weightsFile is the name of a written folder's weights.
 const weightsFile = "model.safetensors"

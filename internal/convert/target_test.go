@@ -29,7 +29,7 @@ func TestTarget(t *testing.T) {
 		force bool
 		say   string // "": it may be written
 	}{
-		{"a.gguf", false, ""}, {"new", false, ""}, {"new-2.5B", false, ""}, {"notes", false, ""}, {"deep/new/model.safetensors", false, ""},
+		{"a.gguf", false, ""}, {"new", false, ""}, {"new-2.5B", false, ""}, {"new-v1.2", false, ""}, {"x.ggfu", false, "for a folder of that name"}, {"x.st", false, "x.st" + string(filepath.Separator)}, {"notes", false, ""}, {"deep/new/model.safetensors", false, ""},
 		{"conv/a.gguf", false, "there is no folder " + filepath.Join(dir, "conv")},
 		{"file/a.gguf", false, "file is not a folder"},
 		{"x.gguf", false, "is a folder"},

@@ -82,6 +82,9 @@ func (g *Generation) cite(v spec.ConfigValue) {
 
 // setting finds a setting in generation_config.json, and further if asked to.
 func (m *Model) setting(own map[string]any, key string, further bool) (any, string) {
+	if v, ok := m.o.Spec.Set[key]; ok {
+		return v, userSource
+	}
 	if v, ok := own[key]; ok && v != nil {
 		return v, "generation_config.json"
 	}

@@ -3,7 +3,9 @@ package model
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
 	"sort"
+	"strings"
 
 	"github.com/inferflow/inferflow/spec"
 )
@@ -37,8 +39,11 @@ func (m *Model) generation() error {
 		}
 	}
 	var own map[string]any // generation_config.json
+	given, set := m.o.Spec.Set["eos_token_id"]
+	if set {
+		add("eos_token_id", given, userSource)
+	}
 	if config := m.files.folderConfig(); config != nil {
-		add("eos_token_id", config["eos_token_id"], m.files.configSource())
 		raw, err := m.files.optional("generation_config.json")
 		if err != nil {
 			return err
@@ -47,13 +52,17 @@ func (m *Model) generation() error {
 			if own, err = decodeObject(raw); err != nil {
 				return fmt.Errorf("model: generation_config.json: %w", err)
 			}
-			add("eos_token_id", own["eos_token_id"], "generation_config.json")
 			g.sampling(own, "", "generation_config.json")
+		}
+		if !set {
+			add("eos_token_id", config["eos_token_id"], m.files.configSource())
+			add("eos_token_id", own["eos_token_id"], "generation_config.json")
 		}
 	}
 	if own == nil && m.files.Binding() == spec.GGUF {
 		g.sampling(m.files.config, "general.sampling.", "gguf")
 	}
+	g.sampling(m.o.Spec.Set, "", userSource)
 	m.decoding(own)
 	g.fallBack()
 	if m.Tokenizer != nil {
@@ -126,34 +135,58 @@ func (g *Generation) field(key string) **float64 {
 	return nil
 }
 
+// sampling takes the values that c has.
 func (g *Generation) sampling(c map[string]any, prefix, source string) {
-	note := func(key string) any {
+	find := func(key string) any {
 		v := c[prefix+key]
 		if v != nil {
+			g.Sources = slices.DeleteFunc(g.Sources, func(o spec.ConfigValue) bool { return o.Key == key })
 			g.Sources = append(g.Sources, spec.ConfigValue{Key: key, Value: v, Source: source})
 		}
 		return v
 	}
-	float := func(key string) *float64 {
-		if f, ok := number(note(key)); ok {
-			return &f
+	float := func(key string, into **float64) {
+		if f, ok := number(find(key)); ok {
+			*into = &f
 		}
-		return nil
 	}
 	temp := "temperature"
 	if prefix != "" {
 		temp = "temp"
 	}
-	g.Temperature, g.TopP, g.MinP, g.TypicalP = float(temp), float("top_p"), float("min_p"), float("typical_p")
-	g.RepetitionPenalty = float("repetition_penalty")
-	if f := float("top_k"); f != nil {
-		k := int(*f)
+	float(temp, &g.Temperature)
+	float("top_p", &g.TopP)
+	float("min_p", &g.MinP)
+	float("typical_p", &g.TypicalP)
+	float("repetition_penalty", &g.RepetitionPenalty)
+	if f, ok := number(find("top_k")); ok {
+		k := int(f)
 		g.TopK = &k
 	}
-	if s, ok := note("do_sample").(bool); ok {
+	if s, ok := find("do_sample").(bool); ok {
 		g.Greedy = !s
 	}
 }
+
+// userSource is the source of what Options.Spec.Set gives.
+const userSource = "set by the user"
+
+// ReadsBeside says that a key of config.json is read beside the specification:
+// where an answer ends, how it is drawn and searched for, names of classes.
+func ReadsBeside(key string) bool {
+	read := map[string]any{}
+	note := func(k string) (any, string) {
+		read[k] = true
+		return nil, ""
+	}
+	(&decodingReader{find: note}).read(&Decoding{})
+	_, ok := read[key]
+	return ok || slices.Contains(besideKeys, strings.SplitN(key, ".", 2)[0])
+}
+
+// besideKeys are those that are read otherwise than by a decodingReader.
+var besideKeys = []string{"eos_token_id", "bos_token_id", "decoder_start_token_id", "temperature", "top_p", "top_k", "min_p", "typical_p", "do_sample",
+	"id2label", "problem_type", "task_specific_params"}
 
 func number(v any) (float64, bool) {
 	switch x := v.(type) {

@@ -54,8 +54,13 @@ type OwnTensor struct {
 }
 
 // ownSpec adds the specification that lies beside the weights or that a GGUF
-// file carries.
+// file carries, and what of the given settings is read beside a specification.
 func (f *files) ownSpec(o *spec.Options) {
+	for key := range o.Set {
+		if ReadsBeside(key) {
+			o.Elsewhere = append(o.Elsewhere, key)
+		}
+	}
 	if o.FolderSpec != "" {
 		return
 	}
