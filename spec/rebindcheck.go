@@ -39,7 +39,7 @@ func (r *rebinder) readBack() error {
 		return nil
 	}
 	if len(c.other)+len(c.heads) > 0 {
-		return fmt.Errorf("spec: %w: read back, it has other %s", ErrRebind, strings.Join(append(c.other, c.heads...), ", "))
+		return fmt.Errorf("spec: %w: read back, these are others: %s", ErrRebind, strings.Join(append(slices.DeleteFunc([]string{inWords(c.other)}, func(s string) bool { return s == "" }), c.heads...), ", "))
 	}
 	if err := s.join(); err != nil {
 		return fmt.Errorf("read back: %w", err)

@@ -20,7 +20,7 @@ func TestReadBack(t *testing.T) {
 	}
 	for _, c := range []struct{ norm, say string }{
 		{`rms_norm(x, "n", c.eps)`, ""},
-		{`rms_norm(x, "n", c.eps if c.binding == "hf" or c.raw("converting", False) else 0.5)`, "read back, it has other norm.Eps"},
+		{`rms_norm(x, "n", c.eps if c.binding == "hf" or c.raw("converting", False) else 0.5)`, "read back, these are others: the epsilon of norms"},
 		{`rms_norm(x * 2 if c.binding == "hf" or c.raw("converting", False) else x, "n", c.eps)`, "other.star:4 computes by different steps"},
 		{`rms_norm(x, tensor("n") if c.binding == "hf" or c.raw("converting", False) else tensor("n") + 1, c.eps)`, "read back, output_norm.weight is"},
 	} {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	"go.starlark.net/starlark"
@@ -45,9 +46,9 @@ func (r *rebinder) compareOthers() error {
 	}
 	switch {
 	case err != nil:
-		r.note("GGUF has no keys for all of this model's configuration; llama.cpp may refuse the file or answer otherwise (%s)", firstLine(err.Error()))
+		r.note("GGUF has no keys for all of this model's configuration; llama.cpp may refuse the file or answer otherwise (%s)", r.whyUnread(t, err))
 	case len(c.other) > 0:
-		r.note("GGUF has no keys for all of this model's configuration; what it lacks is kept in %s, and llama.cpp may answer otherwise (%s%s)", OwnConfigKey, strings.Join(c.other, ", "), r.otherKeys(t))
+		r.note("GGUF has no keys for all of this model's configuration; what it lacks is kept in %s, and llama.cpp may answer otherwise (%s%s)", OwnConfigKey, inWords(c.other), r.otherKeys(t))
 	}
 	return nil
 }
@@ -130,13 +131,16 @@ func (r *rebinder) noteAside(names []string, outputs string) {
 	}
 }
 
+// familyKeys say of which family a folder is, as general.architecture does of a file.
+var familyKeys = []string{"model_type", "architectures"}
+
 // otherKeys lists the configuration values that the two traces read differently.
 func (r *rebinder) otherKeys(t *tracer) string {
 	var list []string
 	for _, v := range r.from.config.list {
-		if i, ok := t.config.read[v.Key]; ok {
-			if other := t.config.list[i].Value; fmt.Sprint(other) != fmt.Sprint(v.Value) && !nearly(other, v.Value) {
-				list = append(list, fmt.Sprintf("%s: %v, there %v", v.Key, v.Value, other))
+		if i, ok := t.config.read[v.Key]; ok && !slices.Contains(familyKeys, v.Key) {
+			if other := t.config.list[i].Value; !sameSetting(other, v.Value) {
+				list = append(list, fmt.Sprintf("%s: %s, there %s", v.Key, setText(v.Value), setText(other)))
 			}
 		}
 	}

@@ -211,7 +211,7 @@ func (r *rebinder) solve(to *tracer) error {
 		return err
 	}
 	if len(c.other) > 0 {
-		return fmt.Errorf("spec: %w: it reads %v otherwise there", ErrRebind, c.other)
+		return fmt.Errorf("spec: %w: it reads %s otherwise there", ErrRebind, inWords(c.other))
 	}
 	r.result.Tensors, r.result.Aside = nil, nil
 	for name, v := range r.factors {

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
 	"github.com/inferflow/inferflow/internal/model"
 	"github.com/inferflow/inferflow/quant"
@@ -108,18 +107,12 @@ func (c *job) whole(out string, s *spec.Spec, why error) ([]spec.ReboundTensor, 
 	if len(long) > 0 {
 		set = append(set, setting{model.OwnNamesKey, long})
 	}
-	c.o.Notice(fmt.Sprintf("no other program reads this GGUF file: it holds the folder as it is under an architecture of our own, %s (%s)", spec.OwnArchitecture, reason(why)))
+	c.o.Notice(fmt.Sprintf("no other program reads this GGUF file: it holds the folder as it is under an architecture of our own, %s (%s)", spec.OwnArchitecture, spec.ShortReason(why)))
 	return tensors, append(set, setting{spec.OwnConfigKey, config}), err
 }
 
 // maxGGUFName is the length of tensor names that ggml has room for.
 const maxGGUFName = 63
-
-// reason is an error without the words that every one of its kind has.
-func reason(err error) string {
-	line, _, _ := strings.Cut(err.Error(), "\n")
-	return strings.ReplaceAll(strings.ReplaceAll(line, "spec: ", ""), spec.ErrRebind.Error()+": ", "")
-}
 
 // wholeType is the type of a tensor in a GGUF file that holds a folder as it is.
 func (c *job) wholeType(name string, have quant.Type, shape tensor.Shape) (quant.Type, error) {

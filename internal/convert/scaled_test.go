@@ -24,7 +24,7 @@ func TestScaledRotation(t *testing.T) {
 		"yarn":           {yarn, nil, map[string]any{"type": "yarn", "factor": float32(4), "attn_factor": nil}, ""},
 		"yarn, given":    {yarn, map[string]any{"attention_factor": 0.7}, map[string]any{"factor": float32(4), "attn_factor": float32(0.7 / 1.138629436)}, ""},
 		"yarn, one":      {yarn, map[string]any{"attention_factor": 1.0}, map[string]any{"attn_factor": float32(1 / 1.138629436)}, ""},
-		"yarn, ramp":     {yarn, map[string]any{"beta_fast": 2.0, "beta_slow": 0.1}, map[string]any{"attn_factor": nil}, "rope_table"},
+		"yarn, ramp":     {yarn, map[string]any{"beta_fast": 2.0, "beta_slow": 0.1}, map[string]any{"attn_factor": nil}, "frequencies of the rotation"},
 		"long":           {lists, nil, map[string]any{"type": "longrope", "attn_factor": float32(1.3228757), "original_context_length": uint32(16), "factor": nil}, "in a context of more than 16 tokens"},
 		"long, factor":   {lists, map[string]any{"factor": 4.0}, map[string]any{"attn_factor": float32(1.2247449), "factor": nil}, "in a context of more than 16 tokens"},
 		"long, one list": {lists, map[string]any{"long_factor": lists["short_factor"]}, map[string]any{"attn_factor": float32(1.3228757)}, ""},
@@ -43,7 +43,7 @@ func TestScaledRotation(t *testing.T) {
 			}
 			scalingKeys(t, file, c.want)
 			near(t, rowsOf(t, file, "logits"), want)
-			if c.told == "rope_table" { // which the file alone says otherwise
+			if c.told == "frequencies of the rotation" { // which the file alone says otherwise
 				return
 			}
 			forgetOwn(t, file)
