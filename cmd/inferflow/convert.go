@@ -63,6 +63,7 @@ value that was taken; --set KEY=VALUE gives another.`,
 			if err != nil {
 				return err
 			}
+			o.Advice = advice(args[0], path)
 			bar := newBar(os.Stderr)
 			o.Progress = bar.show
 			err = convert.Run(path, args[1], o)

@@ -51,12 +51,21 @@ func openModel(ctx context.Context, ref string, o model.Options) (*model.Model, 
 // advise gives a model of the table the sampling that its card advises, where
 // its files hold none.
 func advise(m *model.Model, ref string) {
+	if values := advice(ref, m.Path); values != nil {
+		m.Generation.Suggest(values, "advice of the model's card")
+	}
+}
+
+// advice is the sampling that the card of a model of the table advises; ref is
+// how it was asked for, path its file. nil where it is not of the table.
+func advice(ref, path string) map[string]float64 {
 	named, _ := pull.Named(ref)
 	for _, t := range pull.Names() {
-		if t.Sampling != nil && (t.Name == named.Name || t.File == filepath.Base(m.Path)) {
-			m.Generation.Suggest(t.Sampling, "advice of the model's card")
+		if t.Sampling != nil && (t.Name == named.Name || t.File == filepath.Base(path)) {
+			return t.Sampling
 		}
 	}
+	return nil
 }
 
 // until runs f, which may read for long, and gives up on it when ctx ends: a

@@ -46,7 +46,12 @@ func (c *job) carry(s *spec.Spec) (set []setting, err error) {
 			}
 		}
 	}
-	add(c.files.Optional, "tokenizer.json", "tokenizer_config.json", "generation_config.json")
+	add(c.files.Optional, "tokenizer.json", "tokenizer_config.json")
+	add(func(string) ([]byte, error) {
+		raw, err := c.sampling()
+		set = append(set, ggufSampling(raw)...)
+		return raw, err
+	}, generationFile)
 	if !slices.ContainsFunc(set, func(s setting) bool { return s.key == model.OwnTokenizerKey }) {
 		add(c.files.Optional, wordFiles...)
 	}

@@ -33,6 +33,7 @@ type Options struct {
 	// is stored in, where the format has it.
 	Type     *quant.Type
 	Spec     spec.Options
+	Advice   map[string]float64      // temperature, top_p, top_k, min_p that the model's card advises, where its files hold none
 	Force    bool                    // what is written to may be there, or hold another model, which is replaced
 	Notice   func(string)            // told, once each, what a user should know
 	Progress func(done, total int64) // bytes written, of all

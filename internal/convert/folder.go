@@ -214,7 +214,13 @@ func (c *job) besides(texts map[string][]byte) error {
 		names = append([]string{"config.json"}, beside...)
 	}
 	lengths, err := c.files.LengthFiles()
-	return errors.Join(err, read(c.files.Optional, names), read(c.files.Outer, sentenceFiles), read(c.files.Outer, lengths))
+	if err = errors.Join(err, read(c.files.Optional, names), read(c.files.Outer, sentenceFiles), read(c.files.Outer, lengths)); err != nil {
+		return err
+	}
+	if raw, e := c.sampling(); e != nil || raw != nil {
+		texts[generationFile], err = raw, e
+	}
+	return err
 }
 
 // decimals writes whole numbers that are floats with a point, for readers that

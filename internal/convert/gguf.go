@@ -56,6 +56,10 @@ func (c *job) toGGUF(out string) error {
 				set = append(set, setting{k, v})
 			}
 		}
+		var err error
+		if set, err = c.advise(set); err != nil {
+			return err
+		}
 		for _, v := range c.files.Tensors() { // those of our own stand among the keys
 			tensors = append(tensors, stored(v))
 		}
