@@ -49,7 +49,7 @@ ignore("m", "n")
 		}
 	}
 	for text, v := range map[string]any{
-		"[0, Infinity]": []any{int64(0), math.Inf(1)}, `["a", "b"]`: []any{"a", "b"}, "not set": "", "null": starlark.None, `{"a": 0.5}`: map[string]any{"a": float32(0.5)},
+		"[0, 2.0, Infinity]": []any{int64(0), 2.0, math.Inf(1)}, `["a", "b"]`: []any{"a", "b"}, "not set": "", "null": starlark.None, `{"a": 0.5}`: map[string]any{"a": float32(0.5)},
 	} {
 		got := setText(v)
 		if text == "null" {

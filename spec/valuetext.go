@@ -40,6 +40,8 @@ func ValueText(v any) string {
 			return "NaN"
 		case math.IsInf(f, 0):
 			return map[bool]string{true: "Infinity", false: "-Infinity"}[f > 0]
+		case f == math.Trunc(f) && math.Abs(f) < 1e15: // classes tell 0.0 and 0 apart
+			return fmt.Sprintf("%.1f", f)
 		default:
 			v = f
 		}
