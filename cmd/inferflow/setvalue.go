@@ -1,11 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
-	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -13,21 +13,11 @@ import (
 	"github.com/inferflow/inferflow/spec"
 )
 
-// pythonNumber finds what Python writes for numbers that are not finite, which
-// JSON has no words for, and strings, in which it means nothing.
-var pythonNumber = regexp.MustCompile(`"(?:[^"\\]|\\.)*"|-?Infinity|NaN`)
-
 // parseValue reads a value of --set as config.json writes it; numbers stay as
 // they are typed. What is not JSON is a string, unless it begins as a list, an
 // object or a string of JSON does.
 func parseValue(s string) (any, error) {
-	text := pythonNumber.ReplaceAllStringFunc(s, func(w string) string {
-		if w[0] == '"' {
-			return w
-		}
-		return `{"__float__":"` + w + `"}`
-	})
-	d := json.NewDecoder(strings.NewReader(text))
+	d := json.NewDecoder(bytes.NewReader(spec.PythonFloats([]byte(s))))
 	d.UseNumber()
 	var v any
 	err := d.Decode(&v)

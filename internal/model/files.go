@@ -75,7 +75,7 @@ func openFiles(path string) (*files, error) {
 func decodeObject(raw []byte) (map[string]any, error) {
 	v, err := decodeStrict(raw)
 	if err != nil {
-		if again, e := decodeStrict(pythonFloats(raw)); e == nil {
+		if again, e := decodeStrict(spec.PythonFloats(raw)); e == nil {
 			return again, nil
 		}
 	}

@@ -1,17 +1,17 @@
-package model
+package spec
 
 import "bytes"
 
 // floatWords are what Python's json writes for floats that JSON has no form for,
-// with the form that specifications read.
+// with the form that config.json has in this package.
 var floatWords = []struct{ word, object string }{
 	{"-Infinity", `{"__float__":"-Infinity"}`},
 	{"Infinity", `{"__float__":"Infinity"}`},
 	{"NaN", `{"__float__":"NaN"}`},
 }
 
-// pythonFloats replaces those words where they stand outside of strings.
-func pythonFloats(raw []byte) []byte {
+// PythonFloats replaces those words where they stand outside of the strings of JSON.
+func PythonFloats(raw []byte) []byte {
 	var out bytes.Buffer
 	inside := false
 next:
