@@ -54,10 +54,12 @@ func (r *rebinder) readBack() error {
 	return nil
 }
 
-// opens reads the folder to be made as it will be read: what was given by Set
-// may make it another model's, or one that nothing reads. s is what the caller chose.
+// opens reads the folder to be made as it will be read: what the file carries, or
+// was given by Set, may make it another model's, or one that nothing reads. s is
+// what the caller chose, who may need to do so for the folder as well.
 func (r *rebinder) opens(s *Spec) error {
-	if len(s.opts.Set) == 0 || r.result.Binding != HF {
+	given := len(s.opts.Set) > 0
+	if r.result.Binding != HF || !given && s.opts.Name+s.opts.SpecFile != "" {
 		return nil
 	}
 	folder := &mirror{binding: HF, config: r.result.Config, views: map[string]tensor.View{}}
@@ -65,8 +67,13 @@ func (r *rebinder) opens(s *Spec) error {
 		folder.add(t.Name, t.Value.Shape)
 	}
 	chosen, err := Resolve(folder, Options{Name: s.opts.Name, SpecFile: s.opts.SpecFile, AllowUnused: true})
-	if err != nil {
+	switch {
+	case err != nil && !given:
+		return fmt.Errorf("spec: %w: the folder could not be read back: %w", ErrRebind, err)
+	case err != nil:
 		return fmt.Errorf("spec: %w: %w", ErrGiven, err)
+	case !given:
+		return nil
 	}
 	if s.opts.Name == "" && chosen.Name != r.s.Name {
 		return fmt.Errorf("spec: %w: it would be read by the specification %s, and the file is by %s", ErrGiven, chosen.Name, r.s.Name)

@@ -183,7 +183,7 @@ func (c *job) folder() (texts map[string][]byte, tensors []spec.ReboundTensor, e
 	if tensors, err = c.modules(steps, config, tensors, texts); err != nil {
 		return nil, nil, err
 	}
-	if err := errors.Join(c.readable(config, tensors), c.besides(texts)); err != nil {
+	if err := errors.Join(c.readable(), c.besides(texts)); err != nil {
 		return nil, nil, err
 	}
 	if texts["config.json"] == nil {
